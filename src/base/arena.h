@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * Memory that lives as long as a request: allocated piece by piece, freed at once. Never returns
+ * NULL: running out of memory aborts, and what a stranger can make grow is limited before.
+ */
+
+#include <stdarg.h>
+#include <stddef.h>
+
+#include "base/slice.h"
+
+struct arena;
+
+struct arena *arena_new(void);
+void arena_free(struct arena *arena);
+
+void *arena_alloc(struct arena *arena, size_t size); /* zeroed, aligned for anything */
+char *arena_dup(struct arena *arena, const void *data, size_t len); /* with a NUL behind it */
+char *arena_strdup(struct arena *arena, const char *str);           /* NULL stays NULL */
+char *arena_printf(struct arena *arena, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * Names below the data folder. The supervisor, the warden, cellad and the CLI agree on them here.
+ *
+ *   lock           flock: one server per data folder; held by the supervisor, the warden and cellad
+ *   instance       INSTANCE_ID_LEN characters; part of every name outside the folder (cgroups, …)
+ *   api-key        the key made on the first start, mode 0600
+ *   db/            SQLite; belongs to the user that cellad runs as
+ *   run/           0750 root:cella
+ *     warden.sock    where the warden listens
+ *     api.sock       every API again, for programs of this machine: faster than TCP; keys count
+ *     agents/<id>    listening sockets of the running sandboxes' agents
+ *     sandboxes/<id> what the warden knows of a sandbox that runs or is being made, to adopt it
+ *     server         one line each: pid of the supervisor, of the warden, of cellad, and the URL
+ *   images/        image store; images/host is made at every start
+ *   volume.img     sparse file holding the btrfs volume, where the folder's own file system is none
+ *   volume/        mount point of it (or a plain folder on btrfs): one subvolume per sandbox
+ */
+
+#define LAYOUT_LOCK        "lock"
+#define LAYOUT_INSTANCE    "instance"
+#define LAYOUT_API_KEY     "api-key"
+#define LAYOUT_DB_DIR      "db"
+#define LAYOUT_DB          "db/cella.db"
+#define LAYOUT_RUN         "run"
+#define LAYOUT_WARDEN_SOCK "run/warden.sock"
+#define LAYOUT_API_SOCK    "run/api.sock"
+#define LAYOUT_AGENTS      "run/agents"
+#define LAYOUT_RECORDS     "run/sandboxes"
+#define LAYOUT_SERVER      "run/server"
+#define LAYOUT_IMAGES      "images"
+#define LAYOUT_VOLUME_IMG  "volume.img"
+#define LAYOUT_VOLUME      "volume"
+
+#define DEFAULT_DATA_DIR "/var/lib/cella"
+#define DEFAULT_LISTEN   "127.0.0.1:7070"
+#define DEFAULT_USER     "cella"

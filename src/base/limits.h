@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* The limits that no configuration changes, together in one place. */
+
+enum {
+    /* Names */
+    NAME_MAX_LEN = 63,   /* a DNS label */
+    SANDBOX_ID_LEN = 12, /* lower-case base 32, made by the server */
+    INSTANCE_ID_LEN = 8, /* one per data folder */
+
+    /* HTTP */
+    HTTP_HEADERS_MAX = 64 * 1024,       /* request line and all fields, bytes */
+    HTTP_HEADER_COUNT_MAX = 100,        /* fields */
+    HTTP_TARGET_MAX = 16 * 1024,        /* request target, bytes */
+    HTTP_JSON_BODY_MAX = 24 << 20,      /* holds 16 MiB of content as base64 */
+    HTTP_IDLE_TIMEOUT_MS = 75 * 1000,   /* between two requests */
+    HTTP_HEADER_TIMEOUT_MS = 15 * 1000, /* from the first byte to the end of the fields */
+    HTTP_BODY_TIMEOUT_MS = 60 * 1000,   /* without a byte moving, either way */
+    HTTP_CONNECTIONS_MAX = 8192,
+
+    /* JSON */
+    JSON_DEPTH_MAX = 64,
+    FILE_JSON_MAX = 16 << 20, /* file content inside JSON, bytes before encoding */
+
+    /* Wire */
+    WIRE_PAYLOAD_MAX = 1 << 20, /* one frame */
+    WIRE_DATA_CHUNK = 256 * 1024,
+
+    /* Sandboxes */
+    ENV_VARS_MAX = 256,
+    ENV_BYTES_MAX = 64 * 1024,
+    COMMAND_MAX = 128 * 1024, /* what one exec argument can hold */
+    EVENTS_KEPT_MAX = 100,
+    PATH_BYTES_MAX = 4096,
+
+    /* Processes, kept by the agent */
+    PROCESS_LOG_MAX = 1 << 20,      /* bytes kept per stream */
+    PROCESS_INLINE_MAX = 64 * 1024, /* output that comes with an exit, per stream */
+    PROCESSES_KEPT_MAX = 256,       /* finished ones */
+    LOG_BYTES_KEPT_MAX = 16 << 20,  /* of finished processes, in one sandbox */
+    FILE_WORKERS_MAX = 32,
+    DIR_ENTRIES_MAX = 100 * 1000,
+};

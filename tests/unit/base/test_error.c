@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "base/error.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <string.h>
+
+static void test_every_code_has_a_row(void **state)
+{
+    for (int code = 1; code < ERROR_CODE_COUNT; code++) {
+        assert_non_null(error_name(code));
+        assert_int_equal(error_from_name(error_name(code)), code);
+        assert_in_range(error_http_status(code), 400, 599);
+        assert_in_range(error_exit_status(code), 1, 125);
+    }
+    assert_int_equal(error_http_status(ERROR_SANDBOX_NOT_FOUND), 404);
+    assert_string_equal(error_name(ERROR_SANDBOX_NOT_FOUND), "SANDBOX_NOT_FOUND");
+}
+
+static void test_strangers_are_internal(void **state)
+{
+    assert_string_equal(error_name(ERROR_CODE_COUNT), "INTERNAL");
+    assert_string_equal(error_name((enum error_code) - 1), "INTERNAL");
+    assert_int_equal(error_http_status((enum error_code)12345), 500);
+    assert_int_equal(error_from_name("NO_SUCH_CODE"), ERROR_INTERNAL);
+    assert_int_equal(error_from_name(""), ERROR_INTERNAL);
+    assert_int_equal(error_from_errno(ENOTTY), ERROR_INTERNAL);
+}
+
+static void test_set(void **state)
+{
+    struct error err = {.sys = 7};
+    assert_int_equal(error_set(&err, ERROR_INVALID_NAME, "bad %s %d", "name", 3), -1);
+    assert_int_equal(err.code, ERROR_INVALID_NAME);
+    assert_int_equal(err.sys, 0);
+    assert_string_equal(err.message, "bad name 3");
+    assert_int_equal(error_set(NULL, ERROR_INTERNAL, "x"), -1);
+}
+
+static void test_sys(void **state)
+{
+    struct error err = {0};
+    errno = ENOENT;
+    assert_int_equal(error_sys(&err, "opening %s", "/x"), -1);
+    assert_int_equal(err.code, ERROR_FILE_NOT_FOUND);
+    assert_int_equal(err.sys, ENOENT);
+    assert_string_equal(err.message, "opening /x: No such file or directory");
+    errno = EDQUOT;
+    error_sys(&err, "writing");
+    assert_int_equal(err.code, ERROR_QUOTA_EXCEEDED);
+    errno = ENOENT;
+    error_sys_as(&err, ERROR_IMAGE_NOT_FOUND, "opening");
+    assert_int_equal(err.code, ERROR_IMAGE_NOT_FOUND);
+    assert_int_equal(err.sys, ENOENT);
+    assert_int_equal(error_sys(NULL, "x"), -1);
+    assert_int_equal(error_sys_as(NULL, ERROR_INTERNAL, "x"), -1);
+}
+
+static void test_prefix(void **state)
+{
+    struct error err = {0};
+    error_set(&err, ERROR_TIMEOUT, "too late");
+    assert_int_equal(error_prefix(&err, "sandbox %s", "a"), -1);
+    assert_string_equal(err.message, "sandbox a: too late");
+    assert_int_equal(err.code, ERROR_TIMEOUT);
+    assert_int_equal(error_prefix(NULL, "x"), -1);
+}
+
+static void test_long_messages_are_cut(void **state)
+{
+    char text[2 * ERROR_MESSAGE_MAX];
+    memset(text, 'a', sizeof(text));
+    text[sizeof(text) - 1] = '\0';
+    struct error err = {0};
+    errno = EIO;
+    error_sys(&err, "%s", text);
+    assert_int_equal(strlen(err.message), ERROR_MESSAGE_MAX - 1);
+    error_prefix(&err, "%s", text);
+    assert_int_equal(strlen(err.message), ERROR_MESSAGE_MAX - 1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_every_code_has_a_row),
+        cmocka_unit_test(test_strangers_are_internal),
+        cmocka_unit_test(test_set),
+        cmocka_unit_test(test_sys),
+        cmocka_unit_test(test_prefix),
+        cmocka_unit_test(test_long_messages_are_cut),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
