@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* Addresses as people write them: "127.0.0.1:7070", "[::1]:7070", "localhost:7070", "unix:/path".
+ */
+
+#include <stdint.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <netinet/in.h>
+
+#include "base/error.h"
+
+struct net_address {
+    union {
+        struct sockaddr any;
+        struct sockaddr_in in;
+        struct sockaddr_in6 in6;
+        struct sockaddr_un un;
+    } as;
+    socklen_t len;
+};
+
+int net_address_parse(const char *text, struct net_address *ret_address, struct error *err);
+int net_address_unix(const char *path, struct net_address *ret_address, struct error *err);
+uint16_t net_address_port(const struct net_address *address);

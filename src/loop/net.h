@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * Sockets for coroutines. All descriptors are non-blocking and close-on-exec; time-outs are in ms
+ * without progress (-1: none). Failures are UNAVAILABLE (refused, reset, closed) or TIMEOUT.
+ */
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/error.h"
+#include "loop/loop.h"
+
+/* "HOST:PORT" or "[v6]:PORT" (numeric addresses and localhost) or "unix:/path". On a unix socket
+ * that nobody listens on any more, the old file is replaced. Port 0 picks one: ret_port (may be
+ * NULL) says which. */
+int net_listen(const char *address, int backlog, int *ret_fd, uint16_t *ret_port,
+               struct error *err);
+int net_connect(struct loop *loop, const char *address, int64_t timeout_ms, int *ret_fd,
+                struct error *err);
+/* A unix socket `name` inside the directory dir_fd, however long its path is. */
+int net_connect_at(struct loop *loop, int dir_fd, const char *name, int64_t timeout_ms, int *ret_fd,
+                   struct error *err);
+
+/* As read(2) and write(2), but waiting: net_read() gives 0 at the end, net_write() writes all. */
+ssize_t net_read(struct loop *loop, int fd, void *to, size_t len, int64_t timeout_ms,
+                 struct error *err);
+int net_read_whole(struct loop *loop, int fd, void *to, size_t len, int64_t timeout_ms,
+                   struct error *err);
+int net_write(struct loop *loop, int fd, const void *from, size_t len, int64_t timeout_ms,
+              struct error *err);
+
+/* Moves exactly len bytes from one socket to the other without copying them through here
+ * (splice(2) and a pipe from a small pool). */
+int net_pump(struct loop *loop, int from, int to, uint64_t len, int64_t timeout_ms,
+             struct error *err);
+
+/* How a pump waits for a descriptor: as co_wait_fd(), for those who watch one of the two already.
+ */
+typedef int net_wait(void *ctx, int fd, uint32_t events, int64_t timeout_ms, struct error *err);
+int net_pump_with(struct loop *loop, int from, int to, uint64_t len, int64_t timeout_ms,
+                  net_wait *wait, void *ctx, struct error *err);
