@@ -1,0 +1,432 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * HTTP/1.1 client. It reads answers as strictly as the server reads requests. A server may answer
+ * before it has read the whole request, to refuse it: writing then stops without an error, and
+ * http_client_answer() tells what the server said.
+ */
+
+#include "http/client.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/cleanup.h"
+#include "base/limits.h"
+#include "http/chunk.h"
+#include "http/parse.h"
+#include "loop/co.h"
+#include "loop/net.h"
+
+enum {
+    IN_SIZE = 64 * 1024,
+    DEFAULT_TIMEOUT_MS = 60 * 1000,
+    HEAD_MAX = 64 * 1024,
+};
+
+enum body_kind { BODY_NONE, BODY_LENGTH, BODY_CHUNKED, BODY_TO_END };
+
+struct http_client {
+    struct loop *loop;
+    char *address;
+    char *host;
+    int fd;
+    bool reused;    /* this connection has served a request before */
+    bool in_answer; /* an answer's head was read, its body maybe not */
+
+    /* the request */
+    struct buf head; /* kept, to send it again on a fresh connection */
+    bool repeatable;
+    bool is_head;
+    bool chunked;
+    int64_t body_left; /* to be written */
+    bool refused;      /* the server stopped reading */
+    int64_t timeout_ms;
+
+    /* the answer */
+    struct arena *arena;
+    char *in;
+    size_t in_start;
+    size_t in_end;
+    enum body_kind kind;
+    uint64_t left;
+    struct chunk_decoder chunks;
+    bool close;
+};
+
+struct http_client *http_client_new(struct loop *loop, const char *address, const char *host,
+                                    struct error *err)
+{
+    struct http_client *client = calloc(1, sizeof(*client));
+    if (client != NULL) {
+        client->loop = loop;
+        client->fd = -1;
+        client->address = strdup(address);
+        client->host = strdup(host);
+        client->in = malloc(IN_SIZE);
+        buf_init(&client->head, HEAD_MAX);
+    }
+    if (client == NULL || client->address == NULL || client->host == NULL || client->in == NULL) {
+        http_client_free(client);
+        error_set(err, ERROR_LIMIT_EXCEEDED, "no memory for a client");
+        return NULL;
+    }
+    return client;
+}
+
+static void disconnect(struct http_client *client)
+{
+    if (client->fd >= 0)
+        close(steal_fd(&client->fd));
+    client->in_start = client->in_end = 0;
+    client->in_answer = false;
+}
+
+void http_client_free(struct http_client *client)
+{
+    if (client == NULL)
+        return;
+    disconnect(client);
+    buf_release(&client->head);
+    arena_free(client->arena);
+    free(client->address);
+    free(client->host);
+    free(client->in);
+    free(client);
+}
+
+/* --- sending --- */
+
+/* A connection on which the server said its end, or anything at all, since the last answer. */
+static bool is_stale(const struct http_client *client)
+{
+    char byte;
+    ssize_t n = recv(client->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+    return n >= 0 || errno != EAGAIN || client->in_end > client->in_start;
+}
+
+static int connect_if_needed(struct http_client *client, struct error *err)
+{
+    bool usable = client->fd >= 0 && !client->in_answer && !client->close && !is_stale(client);
+    client->reused = usable;
+    if (usable)
+        return 0;
+    disconnect(client);
+    return net_connect(client->loop, client->address, client->timeout_ms, &client->fd, err);
+}
+
+static bool has_answer(const struct http_client *client)
+{
+    char byte;
+    return recv(client->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) >= 0;
+}
+
+/* As net_write(), but looks at the server's answer while it waits, and ends quietly when the
+ * connection breaks: what the server had to say about that is read later. */
+static int send_all(struct http_client *client, const char *data, size_t len, struct error *err)
+{
+    while (len > 0 && !client->refused) {
+        ssize_t n = send(client->fd, data, len, MSG_NOSIGNAL);
+        if (n >= 0) {
+            data += n;
+            len -= (size_t)n;
+        } else if (errno == EAGAIN) {
+            if (co_wait_fd(client->loop, client->fd, EPOLLOUT | EPOLLIN, client->timeout_ms, err) !=
+                0)
+                return -1;
+            client->refused = has_answer(client);
+        } else if (errno != EINTR)
+            client->refused = true;
+    }
+    return 0;
+}
+
+static void build_head(struct http_client *client, const struct http_call *call)
+{
+    struct buf *b = &client->head;
+    buf_clear(b);
+    buf_addf(b, "%s %s HTTP/1.1\r\nHost: %s\r\n", call->method, call->target, client->host);
+    for (size_t i = 0; i < call->header_count; i++)
+        buf_addf(b, "%s: %s\r\n", call->headers[i].name, call->headers[i].value);
+    int64_t length = call->body.len > 0 ? (int64_t)call->body.len : call->content_length;
+    if (length < 0)
+        buf_adds(b, "Transfer-Encoding: chunked\r\n");
+    else if (length > 0 || strcmp(call->method, "POST") == 0 || strcmp(call->method, "PUT") == 0)
+        buf_addf(b, "Content-Length: %lld\r\n", (long long)length);
+    buf_adds(b, "\r\n");
+}
+
+/* What lands in the head must not be able to end it. */
+static int check_call(const struct http_call *call, struct error *err)
+{
+    bool bad = call->target[strcspn(call->target, " \t\r\n")] != '\0' || *call->target == '\0';
+    for (size_t i = 0; i < call->header_count; i++)
+        bad |= call->headers[i].value[strcspn(call->headers[i].value, "\r\n")] != '\0';
+    return bad ? error_set(err, ERROR_INVALID_ARGUMENT, "a request with a line end in it") : 0;
+}
+
+int http_client_send(struct http_client *client, const struct http_call *call, struct error *err)
+{
+    if (check_call(call, err) != 0)
+        return -1;
+    client->timeout_ms = call->timeout_ms == 0 ? DEFAULT_TIMEOUT_MS : call->timeout_ms;
+    build_head(client, call);
+    if (buf_check(&client->head, "the request's header", err) != 0 ||
+        connect_if_needed(client, err) != 0)
+        return -1;
+    client->is_head = strcmp(call->method, "HEAD") == 0;
+    client->repeatable = (client->is_head || strcmp(call->method, "GET") == 0) &&
+                         call->body.len == 0 && call->content_length == 0;
+    client->refused = client->close = false;
+    client->in_answer = true; /* until it was read, nothing else can be sent */
+    client->kind = BODY_NONE;
+    client->chunked = call->body.len == 0 && call->content_length < 0;
+    client->body_left = call->body.len > 0 || client->chunked ? 0 : call->content_length;
+
+    if (call->body.len > 0 && call->body.len <= HEAD_MAX - client->head.len) {
+        buf_add(&client->head, call->body.data, call->body.len); /* one packet */
+        return send_all(client, client->head.data, client->head.len, err);
+    }
+    if (send_all(client, client->head.data, client->head.len, err) != 0)
+        return -1;
+    return send_all(client, call->body.data, call->body.len, err);
+}
+
+int http_client_write(struct http_client *client, const void *data, size_t len, struct error *err)
+{
+    if (len == 0)
+        return 0;
+    if (!client->chunked) {
+        if ((int64_t)len > client->body_left)
+            return error_set(err, ERROR_INTERNAL, "the body is longer than was said");
+        client->body_left -= (int64_t)len;
+        return send_all(client, data, len, err);
+    }
+    char size[20];
+    int n = snprintf(size, sizeof(size), "%zx\r\n", len);
+    if (send_all(client, size, (size_t)n, err) != 0 || send_all(client, data, len, err) != 0)
+        return -1;
+    return send_all(client, "\r\n", 2, err);
+}
+
+/* --- receiving --- */
+
+static ssize_t fill(struct http_client *client, struct error *err)
+{
+    if (client->in_start > 0) {
+        memmove(client->in, client->in + client->in_start, client->in_end - client->in_start);
+        client->in_end -= client->in_start;
+        client->in_start = 0;
+    }
+    ssize_t n = net_read(client->loop, client->fd, client->in + client->in_end,
+                         IN_SIZE - client->in_end, client->timeout_ms, err);
+    if (n > 0)
+        client->in_end += (size_t)n;
+    return n;
+}
+
+static int closed(struct http_client *client, struct error *err)
+{
+    disconnect(client);
+    return error_set(err, ERROR_UNAVAILABLE, "the server closed the connection");
+}
+
+/* A kept connection may have been closed by the server while the request was on its way. */
+static int send_again(struct http_client *client, struct error *err)
+{
+    disconnect(client);
+    client->reused = false;
+    client->refused = false;
+    client->in_answer = true;
+    if (net_connect(client->loop, client->address, client->timeout_ms, &client->fd, err) != 0)
+        return -1;
+    return send_all(client, client->head.data, client->head.len, err);
+}
+
+static int read_head(struct http_client *client, struct answer_head *ret_head, struct error *err)
+{
+    const struct http_limits limits = {.headers_max = IN_SIZE - 1, .target_max = 8192};
+    struct head_scan scan = {0};
+    for (;;) {
+        enum head_state state = head_scan(&scan, client->in + client->in_start,
+                                          client->in_end - client->in_start, &limits, err);
+        if (state == HEAD_BAD)
+            return -1;
+        if (state == HEAD_WHOLE)
+            break;
+        struct error why = {0};
+        ssize_t n = fill(client, &why);
+        bool nothing = client->in_end == 0 && (n == 0 || why.sys == ECONNRESET);
+        if (nothing && client->reused && client->repeatable) {
+            if (send_again(client, err) != 0)
+                return -1;
+        } else if (n == 0)
+            return closed(client, err);
+        else if (n < 0)
+            return error_set(err, why.code, "%s", why.message);
+    }
+    const char *head = client->in + client->in_start + scan.start;
+    if (answer_parse(client->arena, head, scan.at - scan.start, ret_head, err) != 0)
+        return -1;
+    client->in_start += scan.at;
+    return 0;
+}
+
+static void frame_body(struct http_client *client, const struct answer_head *head)
+{
+    client->close = head->close || client->refused;
+    client->chunks = (struct chunk_decoder){0};
+    client->left = 0;
+    if (client->is_head || head->status == 204 || head->status == 304)
+        client->kind = BODY_NONE;
+    else if (head->chunked)
+        client->kind = BODY_CHUNKED;
+    else if (head->content_length >= 0) {
+        client->kind = BODY_LENGTH;
+        client->left = (uint64_t)head->content_length;
+    } else {
+        client->kind = BODY_TO_END;
+        client->close = true;
+    }
+}
+
+static void finish_body(struct http_client *client)
+{
+    client->kind = BODY_NONE;
+    client->in_answer = false;
+    if (client->close)
+        disconnect(client);
+}
+
+int http_client_answer(struct http_client *client, struct http_answer *ret_answer,
+                       struct error *err)
+{
+    if (client->fd < 0)
+        return error_set(err, ERROR_INTERNAL, "no request was sent");
+    if (client->chunked && send_all(client, "0\r\n\r\n", 5, err) != 0)
+        return -1;
+    if (client->body_left > 0 && !client->refused)
+        return error_set(err, ERROR_INTERNAL, "the body is shorter than was said");
+    arena_free(client->arena);
+    client->arena = arena_new();
+    struct answer_head head;
+    do { /* 100 Continue and its like */
+        if (read_head(client, &head, err) != 0) {
+            disconnect(client);
+            return -1;
+        }
+    } while (head.status < 200);
+    frame_body(client, &head);
+    *ret_answer = (struct http_answer){
+        .status = head.status,
+        .content_length = client->kind == BODY_LENGTH ? head.content_length
+                          : client->kind == BODY_NONE ? 0
+                                                      : -1,
+        .headers = head.headers,
+        .header_count = head.header_count,
+    };
+    if (client->kind == BODY_NONE || (client->kind == BODY_LENGTH && client->left == 0))
+        finish_body(client);
+    return 0;
+}
+
+/* Up to len bytes, from the buffer first. 0: the connection's end. */
+static ssize_t read_raw(struct http_client *client, void *to, size_t len, struct error *err)
+{
+    size_t buffered = client->in_end - client->in_start;
+    if (buffered == 0)
+        return net_read(client->loop, client->fd, to, len, client->timeout_ms, err);
+    size_t n = buffered < len ? buffered : len;
+    memcpy(to, client->in + client->in_start, n);
+    client->in_start += n;
+    return (ssize_t)n;
+}
+
+/* 1: bytes of the body follow; 0: its end. */
+static int next_chunk(struct http_client *client, struct error *err)
+{
+    for (;;) {
+        size_t used = 0;
+        enum chunk_step step = chunk_decode(&client->chunks, client->in + client->in_start,
+                                            client->in_end - client->in_start, &used, err);
+        client->in_start += used;
+        if (step == CHUNK_DATA || step == CHUNK_END)
+            return step == CHUNK_DATA;
+        if (step == CHUNK_BAD)
+            return -1;
+        ssize_t n = fill(client, err);
+        if (n <= 0)
+            return n == 0 ? closed(client, err) : -1;
+    }
+}
+
+ssize_t http_client_read(struct http_client *client, void *to, size_t len, struct error *err)
+{
+    if (client->kind == BODY_NONE || len == 0)
+        return 0;
+    uint64_t most = len;
+    if (client->kind == BODY_CHUNKED) {
+        int more = next_chunk(client, err);
+        if (more < 0)
+            return -1;
+        if (more == 0) {
+            finish_body(client);
+            return 0;
+        }
+        client->left = client->chunks.left;
+    }
+    if (client->kind != BODY_TO_END && client->left < most)
+        most = client->left;
+    ssize_t n = read_raw(client, to, (size_t)most, err);
+    if (n < 0)
+        return -1;
+    if (n == 0) {
+        if (client->kind != BODY_TO_END)
+            return closed(client, err);
+        finish_body(client);
+        return 0;
+    }
+    if (client->kind == BODY_CHUNKED)
+        chunk_took(&client->chunks, (uint64_t)n);
+    else if (client->kind == BODY_LENGTH && (client->left -= (uint64_t)n) == 0)
+        finish_body(client);
+    return n;
+}
+
+int http_client_read_all(struct http_client *client, size_t max, char **ret_body, size_t *ret_len,
+                         struct error *err)
+{
+    _cleanup_buf_ struct buf b = BUF_INIT(max);
+    char piece[16 * 1024];
+    ssize_t n;
+    while ((n = http_client_read(client, piece, sizeof(piece), err)) > 0) {
+        buf_add(&b, piece, (size_t)n);
+        if (buf_check(&b, "the answer", err) != 0)
+            return -1;
+    }
+    if (n < 0)
+        return -1;
+    size_t len = b.len;
+    char *body = buf_steal(&b);
+    if (body == NULL)
+        return error_set(err, ERROR_LIMIT_EXCEEDED, "no memory for an answer");
+    if (ret_len != NULL)
+        *ret_len = len;
+    *ret_body = body;
+    return 0;
+}
+
+const char *http_answer_header(const struct http_answer *answer, const char *name)
+{
+    for (size_t i = 0; i < answer->header_count; i++)
+        if (strcasecmp(answer->headers[i].name, name) == 0)
+            return answer->headers[i].value;
+    return NULL;
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * HTTP/1.1 client, for coroutines: one connection, one request at a time, kept alive in between
+ * and opened again when the server has closed it meanwhile (only while nothing of a request that
+ * is not safe to repeat has been sent).
+ */
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/error.h"
+#include "base/slice.h"
+#include "http/server.h" /* struct http_header */
+#include "loop/loop.h"
+
+struct http_client;
+
+/* address: as net_connect() takes it; host: for the Host field. Connects at the first request. */
+struct http_client *http_client_new(struct loop *loop, const char *address, const char *host,
+                                    struct error *err);
+void http_client_free(struct http_client *client);
+
+struct http_call {
+    const char *method;
+    const char *target;
+    const struct http_header *headers; /* Host, Content-Length and Connection are added */
+    size_t header_count;
+    int64_t content_length; /* of the body to come; 0: none; -1: chunked */
+    struct slice body;      /* sent with the fields, when it is all there is (len > 0) */
+    int64_t timeout_ms;     /* without progress; 0: 60 s; -1: none */
+};
+
+struct http_answer {
+    int status;
+    int64_t content_length;            /* -1: unknown */
+    const struct http_header *headers; /* until the next call on this client */
+    size_t header_count;
+};
+
+/* Sends the fields (and call->body). Then http_client_write() … when content_length said there is
+ * more, then http_client_answer(), then http_client_read() until 0. */
+int http_client_send(struct http_client *client, const struct http_call *call, struct error *err);
+int http_client_write(struct http_client *client, const void *data, size_t len, struct error *err);
+int http_client_answer(struct http_client *client, struct http_answer *ret_answer,
+                       struct error *err);
+ssize_t http_client_read(struct http_client *client, void *to, size_t len, struct error *err);
+/* The rest of the answer's body, NUL-terminated, to free(). PAYLOAD_TOO_LARGE over max. */
+int http_client_read_all(struct http_client *client, size_t max, char **ret_body, size_t *ret_len,
+                         struct error *err);
+const char *http_answer_header(const struct http_answer *answer, const char *name);

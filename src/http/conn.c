@@ -1,0 +1,405 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * A connection. Between requests it is this struct and nothing else; a buffer comes with the
+ * first byte and a coroutine with the last byte of a head, which takes the connection from
+ * CONN_BUSY back to CONN_IDLE.
+ *
+ * System calls are what a request costs, so the watch is left as it is wherever it does no harm:
+ * it is changed only when an event comes that nobody asked for. A request that is answered without
+ * waiting takes one epoll_wait, one read and one write.
+ */
+
+#include "http/conn.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+
+enum {
+    BURST_MAX = 4 << 20,
+    LINGER_MS = 1000,
+};
+
+static void serve_spawn(struct http_conn *c);
+
+/* --- buffer --- */
+
+static void buffer_release(struct http_conn *c)
+{
+    if (c->in_cap == HTTP_IN_SIZE)
+        server_buffer_give(c->server, c->in);
+    else
+        free(c->in);
+    c->in = NULL;
+    c->in_start = c->in_end = c->in_cap = 0;
+}
+
+/* Makes room behind what is there. A head is let grow past its limit by one byte, so that the
+ * scan sees that it is too large. */
+static int buffer_room(struct http_conn *c)
+{
+    if (c->in == NULL) {
+        c->in = server_buffer_take(c->server);
+        c->in_cap = c->in == NULL ? 0 : HTTP_IN_SIZE;
+        return c->in == NULL ? -1 : 0;
+    }
+    if (c->in_start > 0) {
+        memmove(c->in, c->in + c->in_start, conn_buffered(c));
+        c->in_end -= c->in_start;
+        c->in_start = 0;
+    }
+    if (c->in_end < c->in_cap)
+        return 0;
+    size_t cap = c->in_cap * 2;
+    char *in = malloc(cap);
+    if (in == NULL)
+        return -1;
+    memcpy(in, c->in, c->in_end);
+    size_t end = c->in_end;
+    buffer_release(c);
+    c->in = in;
+    c->in_cap = cap;
+    c->in_end = end;
+    return 0;
+}
+
+/* --- time --- */
+
+static void expired(struct timer *timer)
+{
+    struct http_conn *c = container_of(timer, struct http_conn, timer);
+    if (c->deadline == 0)
+        return;
+    int64_t left = c->deadline - loop_now(c->server->loop);
+    if (left > 0) {
+        timer_start(c->server->loop, timer, left, expired);
+        return;
+    }
+    if (c->state != CONN_HEAD) {
+        conn_close(c);
+        return;
+    }
+    c->fault = CONN_HEAD_TIMEOUT;
+    serve_spawn(c);
+}
+
+/* The timer is touched only to make it fire earlier: requests come and go under it. */
+static void set_deadline(struct http_conn *c, int64_t ms)
+{
+    struct loop *loop = c->server->loop;
+    c->deadline = loop_now(loop) + ms;
+    if (c->timer.loop == NULL || c->timer.at > c->deadline)
+        timer_start(loop, &c->timer, ms, expired);
+}
+
+/* --- between requests --- */
+
+static enum head_state look(struct http_conn *c)
+{
+    if (conn_buffered(c) == 0)
+        return HEAD_PARTIAL;
+    return head_scan(&c->scan, c->in + c->in_start, conn_buffered(c), &c->server->limits, NULL);
+}
+
+static void read_head(struct http_conn *c)
+{
+    if (buffer_room(c) != 0) {
+        conn_close(c);
+        return;
+    }
+    ssize_t n = recv(c->fd, c->in + c->in_end, c->in_cap - c->in_end, 0);
+    if (n < 0 && (errno == EAGAIN || errno == EINTR)) {
+        if (c->state == CONN_IDLE)
+            buffer_release(c);
+        return;
+    }
+    if (n <= 0) {
+        if (n < 0 || c->state == CONN_IDLE) {
+            conn_close(c);
+            return;
+        }
+        c->fault = CONN_HEAD_CUT;
+        serve_spawn(c);
+        return;
+    }
+    c->in_end += (size_t)n;
+    if (look(c) != HEAD_PARTIAL) {
+        serve_spawn(c);
+        return;
+    }
+    if (c->state == CONN_IDLE) {
+        c->state = CONN_HEAD;
+        set_deadline(c, c->server->limits.header_timeout_ms);
+    }
+}
+
+/* Waits for the next request. */
+static void rest(struct http_conn *c)
+{
+    struct http_limits *limits = &c->server->limits;
+    if (watch_change(&c->watch, EPOLLIN | EPOLLRDHUP, NULL) != 0) {
+        conn_close(c);
+        return;
+    }
+    if (conn_buffered(c) == 0) {
+        buffer_release(c);
+        c->state = CONN_IDLE;
+        set_deadline(c, limits->idle_timeout_ms);
+        return;
+    }
+    c->state = CONN_HEAD;
+    set_deadline(c, limits->header_timeout_ms);
+}
+
+/* --- the end --- */
+
+void conn_close(struct http_conn *c)
+{
+    struct http_server *server = c->server;
+    watch_stop(&c->watch);
+    timer_stop(&c->timer);
+    close(c->fd);
+    buffer_release(c);
+    *(c->prev != NULL ? &c->prev->next : &server->conns) = c->next;
+    if (c->next != NULL)
+        c->next->prev = c->prev;
+    free(c->peer);
+    free(c);
+    server_conn_ended(server);
+}
+
+/* Closing a socket with unread bytes in it makes the kernel reset the connection, and the client
+ * may lose the answer with that. So: say that nothing more comes, and read on for a moment. */
+static void linger(struct http_conn *c)
+{
+    buffer_release(c);
+    if (c->gone || c->server->closing || shutdown(c->fd, SHUT_WR) != 0 ||
+        watch_change(&c->watch, EPOLLIN | EPOLLRDHUP, NULL) != 0) {
+        conn_close(c);
+        return;
+    }
+    c->state = CONN_LINGER;
+    set_deadline(c, LINGER_MS);
+}
+
+/* An answer that is not whole must not look like one: the client sees a reset. */
+static void cut(struct http_conn *c)
+{
+    struct linger now = {.l_onoff = 1, .l_linger = 0};
+    setsockopt(c->fd, SOL_SOCKET, SO_LINGER, &now, sizeof(now));
+    conn_close(c);
+}
+
+static void drop_input(struct http_conn *c)
+{
+    char *buffer = server_buffer_take(c->server);
+    ssize_t n = buffer == NULL ? -1 : recv(c->fd, buffer, HTTP_IN_SIZE, 0);
+    bool wait = n > 0 || (n < 0 && errno == EAGAIN);
+    server_buffer_give(c->server, buffer);
+    if (!wait)
+        conn_close(c);
+}
+
+/* --- requests --- */
+
+static void serve(void *arg)
+{
+    struct http_conn *c = arg;
+    struct http_server *server = c->server;
+    c->co = co_self(server->loop);
+    server->busy_count++;
+    enum exchange_end end;
+    do /* what came with the last request is served without asking the kernel */
+        end = exchange_run(c);
+    while (end == EXCHANGE_NEXT && look(c) != HEAD_PARTIAL);
+    c->co = NULL;
+    server->busy_count--;
+    if (end == EXCHANGE_NEXT)
+        rest(c);
+    else if (end == EXCHANGE_CLOSE)
+        linger(c);
+    else
+        cut(c);
+    co_cond_wake_all(&server->calm);
+}
+
+static void serve_spawn(struct http_conn *c)
+{
+    c->state = CONN_BUSY;
+    c->deadline = 0;
+    struct error err;
+    if (co_spawn(c->server->loop, serve, c, NULL, &err) != 0)
+        conn_close(c); /* no memory for a stack */
+}
+
+void conn_cancel(struct http_conn *c)
+{
+    if (c->co != NULL)
+        co_cancel(c->co);
+}
+
+static void lost(struct http_conn *c)
+{
+    c->gone = true;
+    watch_stop(&c->watch); /* it would tell the same again and again */
+    conn_cancel(c);
+}
+
+static void busy_event(struct http_conn *c, uint32_t events)
+{
+    if (c->waits_for != 0)
+        co_cond_wake(&c->cond);
+    else if (events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR))
+        lost(c);
+    else /* bytes for later, or room that nobody needs: only listen for the client's end */
+        watch_change(&c->watch, EPOLLRDHUP, NULL);
+}
+
+static void ready(struct watch *watch, uint32_t events)
+{
+    struct http_conn *c = container_of(watch, struct http_conn, watch);
+    switch (c->state) {
+    case CONN_IDLE:
+    case CONN_HEAD:
+        read_head(c);
+        break;
+    case CONN_BUSY:
+        busy_event(c, events);
+        break;
+    case CONN_LINGER:
+        drop_input(c);
+        break;
+    }
+}
+
+int conn_open(struct http_server *server, int fd, const char *peer, struct error *err)
+{
+    struct http_conn *c = calloc(1, sizeof(*c));
+    char *name = strdup(peer);
+    if (c == NULL || name == NULL) {
+        free(c);
+        free(name);
+        return error_set(err, ERROR_LIMIT_EXCEEDED, "no memory for a connection");
+    }
+    *c = (struct http_conn){.server = server, .fd = fd, .peer = name, .next = server->conns};
+    if (watch_start(server->loop, &c->watch, fd, EPOLLIN | EPOLLRDHUP, ready, err) != 0) {
+        free(name);
+        free(c);
+        return -1;
+    }
+    if (server->conns != NULL)
+        server->conns->prev = c;
+    server->conns = c;
+    server->conn_count++;
+    set_deadline(c, server->limits.idle_timeout_ms);
+    return 0;
+}
+
+/* --- for the coroutine --- */
+
+static int gone(struct http_conn *c, struct error *err)
+{
+    c->gone = true;
+    return error_set(err, ERROR_UNAVAILABLE, "the client has gone");
+}
+
+static int wait_for(struct http_conn *c, uint32_t events, int64_t timeout_ms, struct error *err)
+{
+    if (c->gone)
+        return gone(c, err);
+    /* While an answer waits for room, a client that closed its sending side is still there. */
+    bool reading = (events & EPOLLIN) != 0;
+    if (watch_change(&c->watch, reading ? EPOLLIN | EPOLLRDHUP : EPOLLOUT, err) != 0)
+        return -1;
+    c->waits_for = reading ? EPOLLIN : EPOLLOUT;
+    int rc = co_cond_wait(c->server->loop, &c->cond, timeout_ms, err);
+    c->waits_for = 0;
+    c->burst = 0;
+    return rc;
+}
+
+int conn_wait(struct http_conn *c, uint32_t events, struct error *err)
+{
+    return wait_for(c, events, c->server->limits.body_timeout_ms, err);
+}
+
+int conn_wait_either(void *conn, int fd, uint32_t events, int64_t timeout_ms, struct error *err)
+{
+    struct http_conn *c = conn;
+    if (fd == c->fd)
+        return wait_for(c, events, timeout_ms, err);
+    return co_wait_fd(c->server->loop, fd, events, timeout_ms, err);
+}
+
+/* A fast client must not keep the loop to itself. */
+static int count_burst(struct http_conn *c, size_t n, struct error *err)
+{
+    c->burst += (uint32_t)(n > BURST_MAX ? BURST_MAX : n);
+    if (c->burst < BURST_MAX)
+        return 0;
+    c->burst = 0;
+    return co_sleep(c->server->loop, 0, err);
+}
+
+ssize_t conn_read(struct http_conn *c, void *to, size_t len, struct error *err)
+{
+    if (c->gone)
+        return gone(c, err);
+    for (;;) {
+        ssize_t n = recv(c->fd, to, len, 0);
+        if (n >= 0)
+            return count_burst(c, (size_t)n, err) != 0 ? -1 : n;
+        if (errno == EINTR)
+            continue;
+        if (errno != EAGAIN)
+            return gone(c, err);
+        if (conn_wait(c, EPOLLIN, err) != 0)
+            return -1;
+    }
+}
+
+ssize_t conn_fill(struct http_conn *c, struct error *err)
+{
+    c->in_start = c->in_end = 0;
+    if (buffer_room(c) != 0)
+        return error_set(err, ERROR_LIMIT_EXCEEDED, "no memory for a buffer");
+    ssize_t n = conn_read(c, c->in, c->in_cap, err);
+    if (n > 0)
+        c->in_end = (size_t)n;
+    return n;
+}
+
+int conn_write(struct http_conn *c, struct iovec *iov, size_t count, bool more, struct error *err)
+{
+    if (c->gone)
+        return gone(c, err);
+    while (count > 0) {
+        struct msghdr message = {.msg_iov = iov, .msg_iovlen = count};
+        ssize_t n = sendmsg(c->fd, &message, MSG_NOSIGNAL | (more ? MSG_MORE : 0));
+        if (n < 0 && errno == EAGAIN) {
+            if (conn_wait(c, EPOLLOUT, err) != 0)
+                return -1;
+            continue;
+        }
+        if (n < 0 && errno != EINTR)
+            return gone(c, err);
+        size_t sent = n < 0 ? 0 : (size_t)n;
+        if (count_burst(c, sent, err) != 0)
+            return -1;
+        while (count > 0 && sent >= iov->iov_len) {
+            sent -= iov->iov_len;
+            iov++;
+            count--;
+        }
+        if (count > 0) {
+            iov->iov_base = (char *)iov->iov_base + sent;
+            iov->iov_len -= sent;
+        }
+    }
+    return 0;
+}

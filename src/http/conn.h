@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * What the files of the server share: server, connection, exchange.
+ *
+ *   server.c    accepting, limits, shutting down
+ *   conn.c      a connection: idle → head → busy → idle …, or lingering before its end
+ *   exchange.c  one request and its answer, on a coroutine; access to the request
+ *   body.c      reading the request's body
+ *   answer.c    writing the answer
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <time.h>
+
+#include "base/buf.h"
+#include "http/chunk.h"
+#include "http/parse.h"
+#include "http/server.h"
+#include "loop/co.h"
+#include "loop/loop.h"
+
+enum {
+    HTTP_IN_SIZE = 16 * 1024, /* input buffer; grows for large heads only */
+    HTTP_SPARE_BUFFERS = 32,
+    HTTP_DATE_SIZE = 32,
+};
+
+struct listener;
+struct http_conn;
+
+struct http_server {
+    struct loop *loop;
+    http_handler *handler;
+    void *ctx;
+    struct http_limits limits; /* all set */
+    struct listener *listeners;
+    struct http_conn *conns;
+    unsigned conn_count;
+    unsigned busy_count;
+    bool closing;
+    struct co_cond calm; /* a connection stopped being busy */
+    char date[HTTP_DATE_SIZE];
+    time_t date_at;
+    char *spare[HTTP_SPARE_BUFFERS];
+    unsigned spare_count;
+};
+
+const char *server_date(struct http_server *server);
+char *server_buffer_take(struct http_server *server); /* HTTP_IN_SIZE bytes */
+void server_buffer_give(struct http_server *server, char *buffer);
+/* There is room for one more connection. */
+void server_conn_ended(struct http_server *server);
+
+enum conn_state {
+    CONN_IDLE,   /* between requests: no buffer, no coroutine */
+    CONN_HEAD,   /* part of a head has come */
+    CONN_BUSY,   /* a coroutine has it */
+    CONN_LINGER, /* answered for the last time; reads on, so that the answer is not lost */
+};
+
+/* Why a head never became whole. */
+enum conn_fault { CONN_NO_FAULT, CONN_HEAD_TIMEOUT, CONN_HEAD_CUT };
+
+struct http_conn {
+    struct http_server *server;
+    struct http_conn *prev;
+    struct http_conn *next;
+    int fd;
+    enum conn_state state;
+    enum conn_fault fault;
+    struct watch watch;
+    struct timer timer;
+    int64_t deadline; /* 0: none. The timer may fire earlier, and is then set again */
+    char *in;         /* input: in[in_start … in_end) is not used yet */
+    size_t in_start;
+    size_t in_end;
+    size_t in_cap;
+    struct head_scan scan;
+    struct co *co;       /* while busy */
+    struct co_cond cond; /* where the coroutine waits for the socket */
+    uint32_t waits_for;
+    uint32_t burst; /* bytes moved since others had their turn */
+    bool gone;      /* the client has */
+    char *peer;
+};
+
+int conn_open(struct http_server *server, int fd, const char *peer, struct error *err);
+void conn_close(struct http_conn *c); /* frees it. Not while it is busy */
+void conn_cancel(struct http_conn *c);
+
+static inline size_t conn_buffered(const struct http_conn *c)
+{
+    return c->in_end - c->in_start;
+}
+
+/* All of these are for the connection's own coroutine, and fail once the client has gone. */
+int conn_wait(struct http_conn *c, uint32_t events, struct error *err);
+/* The same for pumps (net_wait): for the connection's socket or any other one. */
+int conn_wait_either(void *conn, int fd, uint32_t events, int64_t timeout_ms, struct error *err);
+/* From the socket, past the buffer. 0: the client closed its side. */
+ssize_t conn_read(struct http_conn *c, void *to, size_t len, struct error *err);
+/* Reads into the buffer, which must be empty. As conn_read(). */
+ssize_t conn_fill(struct http_conn *c, struct error *err);
+/* Writes it all (and changes iov). more: further bytes follow at once. */
+int conn_write(struct http_conn *c, struct iovec *iov, size_t count, bool more, struct error *err);
+
+enum answer_state { ANSWER_NONE, ANSWER_STARTED, ANSWER_ENDED };
+
+struct http_exchange {
+    struct http_conn *conn;
+    struct arena *arena;
+    struct request_head head;
+
+    /* the request's body */
+    uint64_t body_left; /* with Content-Length */
+    struct chunk_decoder chunks;
+    bool body_done;
+    bool body_broken;   /* where it ends can no longer be known */
+    bool continue_owed; /* the client waits for 100 Continue */
+
+    /* the answer */
+    enum answer_state state;
+    bool close;          /* no further request on this connection */
+    bool cut;            /* the answer failed half-way */
+    bool chunked;        /* … is sent in chunks */
+    bool bodiless;       /* HEAD, 204, 304: whatever is written is dropped */
+    int64_t answer_left; /* -1: unknown */
+    struct buf fields;   /* what http_set_header() collected */
+    struct slice held;   /* head that goes out with the first bytes of the body */
+};
+
+/* What becomes of the connection afterwards. */
+enum exchange_end { EXCHANGE_NEXT, EXCHANGE_CLOSE, EXCHANGE_CUT };
+
+/* Serves the request whose head is in the connection's buffer, or rejects it. */
+enum exchange_end exchange_run(struct http_conn *c);
+
+void body_begin(struct http_exchange *x);
+/* Reads and drops the rest; false when the connection cannot be used any further. */
+bool body_drain(struct http_exchange *x);

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Finding the row for a request. A table of some dozens of rows is walked from top to bottom:
+ * comparing a few segments is nothing next to what a handler does, and "the first row that fits"
+ * needs no explaining.
+ */
+
+#include "http/router.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* What a row's parameters took of the path, still encoded. */
+struct captures {
+    struct slice names[ROUTE_PARAMS_MAX];
+    struct slice values[ROUTE_PARAMS_MAX];
+    size_t count;
+};
+
+/* The segment at *at (up to the next slash), and moves *at behind it and its slash. */
+static struct slice take_segment(const char **at)
+{
+    struct slice segment = {*at, strcspn(*at, "/")};
+    *at += segment.len;
+    *at += **at == '/';
+    return segment;
+}
+
+static bool capture(struct captures *captures, struct slice name, struct slice value)
+{
+    if (captures->count == ROUTE_PARAMS_MAX)
+        return false;
+    captures->names[captures->count] = name;
+    captures->values[captures->count++] = value;
+    return true;
+}
+
+/* Both begin with a slash. An end of the path is the same with a slash behind it or without. */
+static bool matches(const char *row, const char *path, struct captures *captures)
+{
+    *captures = (struct captures){0};
+    if (*row++ != '/' || *path++ != '/')
+        return false;
+    while (*row != '\0') {
+        struct slice want = take_segment(&row);
+        bool is_param = want.len > 2 && want.data[0] == '{' && want.data[want.len - 1] == '}';
+        if (is_param && want.data[want.len - 2] == '*')
+            return capture(captures, (struct slice){want.data + 1, want.len - 3}, slice_of(path));
+        struct slice got = take_segment(&path);
+        if (got.len == 0)
+            return false;
+        if (!is_param && !slice_eq(want, got))
+            return false;
+        if (is_param && !capture(captures, (struct slice){want.data + 1, want.len - 2}, got))
+            return false;
+    }
+    return *path == '\0';
+}
+
+static bool serves_method(const struct route *route, const char *method)
+{
+    if (strcmp(route->method, method) == 0)
+        return true;
+    return strcmp(method, "HEAD") == 0 && strcmp(route->method, "GET") == 0;
+}
+
+static int decode_params(struct http_exchange *x, const struct captures *captures,
+                         struct route_params *ret_params, struct error *err)
+{
+    struct route_params params = {.count = captures->count};
+    for (size_t i = 0; i < captures->count; i++) {
+        struct slice name = captures->names[i];
+        params.items[i].name = arena_dup(http_arena(x), name.data, name.len);
+        if (http_decode(http_arena(x), captures->values[i], &params.items[i].value, err) != 0)
+            return error_set(err, ERROR_INVALID_PATH, "a broken %%-escape in the path");
+    }
+    *ret_params = params;
+    return 0;
+}
+
+/* "GET, HEAD, PUT": each method once. */
+static const char *allowed(const struct route *table, size_t n, struct http_exchange *x)
+{
+    struct captures captures;
+    char *list = arena_alloc(http_arena(x), 128);
+    size_t at = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (!matches(table[i].path, http_request(x)->path, &captures))
+            continue;
+        if (strstr(list, table[i].method) != NULL)
+            continue;
+        const char *head = strcmp(table[i].method, "GET") == 0 ? ", HEAD" : "";
+        int len =
+            snprintf(list + at, 128 - at, "%s%s%s", at == 0 ? "" : ", ", table[i].method, head);
+        if (len < 0 || (size_t)len >= 128 - at)
+            break;
+        at += (size_t)len;
+    }
+    return list;
+}
+
+const struct route *route_find(const struct route *table, size_t n, struct http_exchange *x,
+                               struct route_params *ret_params, struct error *err)
+{
+    const struct http_request *request = http_request(x);
+    bool other_method = false;
+    for (size_t i = 0; i < n; i++) {
+        struct captures captures;
+        if (!matches(table[i].path, request->path, &captures))
+            continue;
+        if (!serves_method(&table[i], request->method)) {
+            other_method = true;
+            continue;
+        }
+        return decode_params(x, &captures, ret_params, err) == 0 ? &table[i] : NULL;
+    }
+    if (other_method) {
+        const char *methods = allowed(table, n, x);
+        http_set_header(x, "Allow", "%s", methods);
+        error_set(err, ERROR_METHOD_NOT_ALLOWED, "%s is not allowed here, only %s", request->method,
+                  methods);
+        return NULL;
+    }
+    error_set(err, ERROR_ROUTE_NOT_FOUND, "no such path: %s", request->path);
+    return NULL;
+}
+
+const char *route_param(const struct route_params *params, const char *name)
+{
+    for (size_t i = 0; i < params->count; i++)
+        if (strcmp(params->items[i].name, name) == 0)
+            return params->items[i].value.data;
+    return "";
+}

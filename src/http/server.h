@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * HTTP/1.1 server. Idle connections are small state machines; a request runs on a coroutine from
+ * the end of its header fields to the end of its answer.
+ *
+ * An exchange is one request and its answer. Everything it hands out (strings, fields, arena
+ * memory) lives until the handler returns. Whatever was not read of the request's body is read and
+ * dropped (up to a limit, else the connection is closed); whatever was not answered is a 500.
+ *
+ * The parser is strict: RFC 9112 with no leniency. A request it rejects is answered once (400, 408,
+ * 411, 413, 414, 417, 431, 501 or 505, with the error envelope of http_reply_error()) and the
+ * connection closed; nothing after it is read.
+ */
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/arena.h"
+#include "base/error.h"
+#include "base/slice.h"
+#include "loop/loop.h"
+
+struct http_server;
+struct http_exchange;
+
+/* Called on a coroutine. A -1 becomes an error answer when the answer has not begun, and cuts the
+ * connection when it has. */
+typedef int http_handler(struct http_exchange *x, void *ctx, struct error *err);
+
+struct http_limits { /* 0: the value in base/limits.h */
+    size_t headers_max;
+    size_t target_max;
+    unsigned connections_max;
+    int64_t idle_timeout_ms;
+    int64_t header_timeout_ms;
+    int64_t body_timeout_ms;
+};
+
+struct http_server *http_server_new(struct loop *loop, http_handler *handler, void *ctx,
+                                    const struct http_limits *limits, struct error *err);
+/* Serves connections of a listening socket (taken over). May be called several times. */
+int http_server_add(struct http_server *server, int listen_fd, struct error *err);
+/* Closes the listeners and idle connections, lets requests end for up to grace_ms, then cancels
+ * them. Called on a coroutine; when it returns, nothing runs any more. */
+void http_server_shutdown(struct http_server *server, int64_t grace_ms);
+void http_server_free(struct http_server *server);
+
+/* --- the request --- */
+
+struct http_header {
+    const char *name; /* as sent; compare without case */
+    const char *value;
+};
+
+struct http_request {
+    const char *method;
+    const char *target; /* as sent */
+    const char *path;   /* still percent-encoded, without the query */
+    const char *query;  /* after the '?'; "" when there is none */
+    const char *host;
+    const struct http_header *headers;
+    size_t header_count;
+    int64_t content_length; /* -1: chunked; 0: no body */
+    const char *peer;       /* "127.0.0.1:4711", "unix" */
+};
+
+const struct http_request *http_request(const struct http_exchange *x);
+struct arena *http_arena(struct http_exchange *x);
+struct loop *http_loop(const struct http_exchange *x);
+
+/* The value of a field (the first one), or NULL. */
+const char *http_header(const struct http_exchange *x, const char *name);
+
+/* A query parameter, percent-decoded into the arena; NULL when it is not there. '+' is a space.
+ * Fails with INVALID_ARGUMENT on a broken escape or a NUL. */
+int http_query(struct http_exchange *x, const char *name, const char **ret_value,
+               struct error *err);
+
+/* Percent-decodes into the arena (NUL-terminated, and *ret has the length). A decoded NUL is
+ * INVALID_ARGUMENT. '+' stays. */
+int http_decode(struct arena *arena, struct slice text, struct slice *ret, struct error *err);
+
+/* Whether the Accept field names this type first or alone ("application/octet-stream"). */
+int http_accepts(const struct http_exchange *x, const char *type);
+/* Whether the Content-Type is this one, parameters aside. */
+int http_content_is(const struct http_exchange *x, const char *type);
+
+/* Reads some of the body, decoded from chunks; 0 at its end. The first read sends 100 Continue to
+ * a client that waits for it. */
+ssize_t http_body_read(struct http_exchange *x, void *to, size_t len, struct error *err);
+/* All of it, NUL-terminated, in the arena; PAYLOAD_TOO_LARGE (naming max) over max. */
+int http_body_all(struct http_exchange *x, size_t max, struct slice *ret_body, struct error *err);
+/* Moves up to `len` bytes of a body with Content-Length straight into a socket without copying
+ * (what is buffered first, then splice). *ret_moved says how many; 0 at the end of the body. For a
+ * chunked body it copies. */
+int http_body_pump(struct http_exchange *x, int to_fd, uint64_t len, uint64_t *ret_moved,
+                   struct error *err);
+
+/* --- the answer --- */
+
+/* Before the answer begins. Values must not hold CR, LF or NUL: they are dropped. */
+void http_set_header(struct http_exchange *x, const char *name, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+int http_started(const struct http_exchange *x);
+
+/* A whole answer. HEAD gets the fields alone. */
+int http_reply(struct http_exchange *x, int status, const char *content_type, const void *body,
+               size_t len, struct error *err);
+/* {"error":{"code":"SANDBOX_NOT_FOUND","message":"…"}} with the code's status. */
+int http_reply_error(struct http_exchange *x, const struct error *why, struct error *err);
+
+/* A streamed answer: start, write …, end. content_length -1: chunked (or until close for HTTP/1.0).
+ */
+int http_reply_start(struct http_exchange *x, int status, const char *content_type,
+                     int64_t content_length, struct error *err);
+int http_reply_write(struct http_exchange *x, const void *data, size_t len, struct error *err);
+/* Moves len bytes from a socket into the answer without copying them (as one chunk if chunked). */
+int http_reply_pump(struct http_exchange *x, int from_fd, uint64_t len, struct error *err);
+int http_reply_end(struct http_exchange *x, struct error *err);
