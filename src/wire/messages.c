@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* The tables behind messages.h: which fields each message has. Tags are never reused. */
+
+#include "wire/messages.h"
+
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/limits.h"
+
+#define U64(tag_, type, member)                                                                    \
+    {                                                                                              \
+        .tag = (tag_), .kind = WIRE_U64, .offset = offsetof(type, member), .name = #member         \
+    }
+#define STR(tag_, type, member, max_)                                                              \
+    {                                                                                              \
+        .tag = (tag_), .kind = WIRE_STR, .offset = offsetof(type, member), .max = (max_) + 1,      \
+        .name = #member                                                                            \
+    }
+#define STR_REQUIRED(tag_, type, member, max_)                                                     \
+    {                                                                                              \
+        .tag = (tag_), .kind = WIRE_STR, .required = true, .offset = offsetof(type, member),       \
+        .max = (max_) + 1, .name = #member                                                         \
+    }
+#define BYTES(tag_, type, member, max_)                                                            \
+    {                                                                                              \
+        .tag = (tag_), .kind = WIRE_BYTES, .offset = offsetof(type, member), .max = (max_),        \
+        .name = #member                                                                            \
+    }
+#define STRV(tag_, type, member, max_)                                                             \
+    {                                                                                              \
+        .tag = (tag_), .kind = WIRE_STRV, .offset = offsetof(type, member), .max = (max_),         \
+        .name = #member                                                                            \
+    }
+
+#define SCHEMA(var, type_, struct_, rows)                                                          \
+    const struct wire_schema var = {.type = (type_),                                               \
+                                    .name = #type_,                                                \
+                                    .size = sizeof(struct_),                                       \
+                                    .fields = (rows),                                              \
+                                    .count = ARRAY_LEN(rows)}
+#define SCHEMA_EMPTY(var, type_) const struct wire_schema var = {.type = (type_), .name = #type_}
+
+enum { ID_MAX = 32, TEXT_MAX = 256, NAME_BYTES_MAX = 255 };
+
+static const struct wire_field error_fields[] = {
+    U64(1, struct wire_error, code),
+    U64(2, struct wire_error, sys),
+    STR_REQUIRED(3, struct wire_error, message, ERROR_MESSAGE_MAX),
+};
+SCHEMA_EMPTY(wire_ok_schema, WIRE_OK);
+SCHEMA(wire_error_schema, WIRE_ERROR, struct wire_error, error_fields);
+
+static const struct wire_field about_fields[] = {
+    U64(1, struct warden_about, version),
+    STR_REQUIRED(2, struct warden_about, instance, ID_MAX),
+    STR(3, struct warden_about, storage, TEXT_MAX),
+    STR(4, struct warden_about, cgroups, TEXT_MAX),
+};
+SCHEMA_EMPTY(warden_hello_schema, WARDEN_HELLO);
+SCHEMA(warden_about_schema, WARDEN_ABOUT, struct warden_about, about_fields);
+
+static const struct wire_field plan_fields[] = {
+    STR_REQUIRED(1, struct plan, id, ID_MAX),
+    STR_REQUIRED(2, struct plan, hostname, NAME_MAX_LEN),
+    STR_REQUIRED(3, struct plan, image, TEXT_MAX),
+    U64(4, struct plan, memory_bytes),
+    U64(5, struct plan, cpu_millis),
+    U64(6, struct plan, pids_max),
+    U64(7, struct plan, disk_bytes),
+    U64(8, struct plan, shm_bytes),
+    U64(9, struct plan, flags),
+};
+SCHEMA(warden_start_schema, WARDEN_START, struct plan, plan_fields);
+
+static const struct wire_field started_fields[] = {
+    U64(1, struct warden_started, pid),
+    U64(2, struct warden_started, start_time),
+    U64(3, struct warden_started, fresh),
+};
+SCHEMA(warden_started_schema, WARDEN_STARTED, struct warden_started, started_fields);
+
+static const struct wire_field warden_stop_fields[] = {
+    STR_REQUIRED(1, struct warden_stop, id, ID_MAX),
+    U64(2, struct warden_stop, grace_ms),
+};
+SCHEMA(warden_stop_schema, WARDEN_STOP, struct warden_stop, warden_stop_fields);
+
+static const struct wire_field warden_ref_fields[] = {
+    STR_REQUIRED(1, struct warden_ref, id, ID_MAX),
+};
+SCHEMA(warden_remove_schema, WARDEN_REMOVE, struct warden_ref, warden_ref_fields);
+
+static const struct wire_field warden_entry_fields[] = {
+    STR_REQUIRED(1, struct warden_entry, id, ID_MAX),
+    U64(2, struct warden_entry, running),
+    U64(3, struct warden_entry, pid),
+    U64(4, struct warden_entry, start_time),
+};
+SCHEMA_EMPTY(warden_list_schema, WARDEN_LIST);
+SCHEMA(warden_entry_schema, WARDEN_ENTRY, struct warden_entry, warden_entry_fields);
+
+static const struct wire_field exited_fields[] = {
+    STR_REQUIRED(1, struct warden_exited, id, ID_MAX),
+    U64(2, struct warden_exited, oom),
+};
+SCHEMA(warden_exited_schema, WARDEN_EXITED, struct warden_exited, exited_fields);
+
+static const struct wire_field agent_about_fields[] = {
+    U64(1, struct agent_about, version),
+    U64(2, struct agent_about, started_ms),
+};
+SCHEMA_EMPTY(agent_hello_schema, AGENT_HELLO);
+SCHEMA(agent_about_schema, AGENT_ABOUT, struct agent_about, agent_about_fields);
+
+static const struct wire_field exec_fields[] = {
+    STR(1, struct agent_exec, command, COMMAND_MAX),
+    STRV(2, struct agent_exec, argv, 4 * COMMAND_MAX),
+    STR(3, struct agent_exec, cwd, PATH_BYTES_MAX),
+    STRV(4, struct agent_exec, env, 2 * ENV_BYTES_MAX),
+    STR(5, struct agent_exec, user, NAME_BYTES_MAX),
+    U64(6, struct agent_exec, timeout_ms),
+    U64(7, struct agent_exec, log_max),
+    U64(8, struct agent_exec, flags),
+};
+SCHEMA(agent_exec_schema, AGENT_EXEC, struct agent_exec, exec_fields);
+
+static const struct wire_field agent_ref_fields[] = {
+    U64(1, struct agent_ref, pid),
+};
+SCHEMA(agent_wait_schema, AGENT_WAIT, struct agent_ref, agent_ref_fields);
+SCHEMA(agent_get_schema, AGENT_GET, struct agent_ref, agent_ref_fields);
+SCHEMA_EMPTY(agent_list_schema, AGENT_LIST);
+
+static const struct wire_field process_fields[] = {
+    U64(1, struct agent_process, pid),
+    U64(2, struct agent_process, state),
+    U64(3, struct agent_process, exit_code),
+    U64(4, struct agent_process, signal),
+    U64(5, struct agent_process, started_ms),
+    U64(6, struct agent_process, ended_ms),
+    STR_REQUIRED(7, struct agent_process, command, 4 * COMMAND_MAX),
+    STR_REQUIRED(8, struct agent_process, cwd, PATH_BYTES_MAX),
+    STR_REQUIRED(9, struct agent_process, user, NAME_BYTES_MAX),
+    U64(10, struct agent_process, stdout_total),
+    U64(11, struct agent_process, stderr_total),
+    BYTES(12, struct agent_process, stdout_data, PROCESS_INLINE_MAX),
+    BYTES(13, struct agent_process, stderr_data, PROCESS_INLINE_MAX),
+};
+SCHEMA(agent_process_schema, AGENT_PROCESS, struct agent_process, process_fields);
+
+static const struct wire_field agent_stop_fields[] = {
+    U64(1, struct agent_stop, pid),
+    U64(2, struct agent_stop, grace_ms),
+};
+SCHEMA(agent_stop_schema, AGENT_STOP, struct agent_stop, agent_stop_fields);
+
+static const struct wire_field log_read_fields[] = {
+    U64(1, struct agent_log_read, pid),
+    U64(2, struct agent_log_read, stream),
+    U64(3, struct agent_log_read, offset),
+    U64(4, struct agent_log_read, max),
+};
+SCHEMA(agent_log_read_schema, AGENT_LOG_READ, struct agent_log_read, log_read_fields);
+
+static const struct wire_field log_fields[] = {
+    U64(1, struct agent_log, offset),
+    U64(2, struct agent_log, total),
+    U64(3, struct agent_log, open),
+    BYTES(4, struct agent_log, data, WIRE_DATA_CHUNK),
+};
+SCHEMA(agent_log_schema, AGENT_LOG, struct agent_log, log_fields);
+
+static const struct wire_field file_ref_fields[] = {
+    STR_REQUIRED(1, struct file_ref, path, PATH_BYTES_MAX),
+};
+SCHEMA(file_stat_schema, FILE_STAT, struct file_ref, file_ref_fields);
+SCHEMA(file_list_schema, FILE_LIST, struct file_ref, file_ref_fields);
+
+static const struct wire_field file_read_fields[] = {
+    STR_REQUIRED(1, struct file_read, path, PATH_BYTES_MAX),
+    U64(2, struct file_read, offset),
+    U64(3, struct file_read, length),
+};
+SCHEMA(file_read_schema, FILE_READ, struct file_read, file_read_fields);
+
+static const struct wire_field file_write_fields[] = {
+    STR_REQUIRED(1, struct file_write, path, PATH_BYTES_MAX),
+    U64(2, struct file_write, mode),
+};
+SCHEMA(file_write_schema, FILE_WRITE, struct file_write, file_write_fields);
+
+static const struct wire_field file_mkdir_fields[] = {
+    STR_REQUIRED(1, struct file_mkdir, path, PATH_BYTES_MAX),
+    U64(2, struct file_mkdir, mode),
+};
+SCHEMA(file_mkdir_schema, FILE_MKDIR, struct file_mkdir, file_mkdir_fields);
+
+static const struct wire_field file_remove_fields[] = {
+    STR_REQUIRED(1, struct file_remove, path, PATH_BYTES_MAX),
+    U64(2, struct file_remove, recursive),
+};
+SCHEMA(file_remove_schema, FILE_REMOVE, struct file_remove, file_remove_fields);
+
+static const struct wire_field file_entry_fields[] = {
+    STR_REQUIRED(1, struct file_entry, path, PATH_BYTES_MAX),
+    U64(2, struct file_entry, type),
+    U64(3, struct file_entry, mode),
+    U64(4, struct file_entry, size),
+    U64(5, struct file_entry, mtime_ms),
+    U64(6, struct file_entry, uid),
+    U64(7, struct file_entry, gid),
+    STR_REQUIRED(8, struct file_entry, owner, NAME_BYTES_MAX),
+    STR_REQUIRED(9, struct file_entry, group, NAME_BYTES_MAX),
+    STR(10, struct file_entry, target, PATH_BYTES_MAX),
+};
+SCHEMA(file_entry_schema, FILE_ENTRY, struct file_entry, file_entry_fields);
+SCHEMA_EMPTY(file_end_schema, FILE_END);
+
+const struct wire_schema *const wire_schemas[] = {
+    &wire_ok_schema,      &wire_error_schema,     &warden_hello_schema,
+    &warden_about_schema, &warden_start_schema,   &warden_started_schema,
+    &warden_stop_schema,  &warden_remove_schema,  &warden_list_schema,
+    &warden_entry_schema, &warden_exited_schema,  &agent_hello_schema,
+    &agent_about_schema,  &agent_exec_schema,     &agent_wait_schema,
+    &agent_get_schema,    &agent_list_schema,     &agent_process_schema,
+    &agent_stop_schema,   &agent_log_read_schema, &agent_log_schema,
+    &file_stat_schema,    &file_list_schema,      &file_read_schema,
+    &file_write_schema,   &file_mkdir_schema,     &file_remove_schema,
+    &file_entry_schema,   &file_end_schema,       NULL,
+};
+
+void wire_encode_error(struct buf *out, uint32_t id, const struct error *err)
+{
+    struct wire_error msg = {.code = err->code, .sys = (uint64_t)err->sys, .message = err->message};
+    wire_encode(out, &wire_error_schema, id, &msg);
+}
+
+int wire_take_error(struct slice payload, struct error *err)
+{
+    struct wire_error msg;
+    if (wire_decode(&wire_error_schema, payload, &msg, err) < 0)
+        return -1;
+    if (msg.code == ERROR_NONE || msg.code >= ERROR_CODE_COUNT)
+        msg.code = ERROR_INTERNAL;
+    error_set(err, (enum error_code)msg.code, "%s", msg.message);
+    if (err != NULL)
+        err->sys = (int)msg.sys;
+    return -1;
+}

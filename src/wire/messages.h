@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * Every message spoken between cellad, the warden and the agents: a type, a struct, a schema.
+ *
+ *   cellad → warden   WARDEN_*   over DIR/run/warden.sock. Requests carry an id; the answer is the
+ *                                type named below, or WIRE_ERROR, with the same id.
+ *   cellad → agent    AGENT_*    over the sandbox's own socket; several requests may be under way.
+ *                     FILE_*     a connection whose first frame is a FILE_* request is handed to a
+ *                                file worker: one request at a time, in order, many per connection.
+ *
+ * To add a message: a type here, a struct, and its table in messages.c.
+ */
+
+#include <stdint.h>
+
+#include "base/slice.h"
+#include "wire/frame.h"
+
+enum wire_type {
+    WIRE_OK = 1,    /* no fields */
+    WIRE_ERROR = 2, /* struct wire_error */
+
+    WARDEN_HELLO = 16, /* → WARDEN_ABOUT */
+    WARDEN_ABOUT = 17,
+    WARDEN_START = 18, /* struct plan → WARDEN_STARTED */
+    WARDEN_STARTED = 19,
+    WARDEN_STOP = 20,   /* struct warden_stop → WIRE_OK once nothing of it runs any more */
+    WARDEN_REMOVE = 21, /* struct warden_ref → WIRE_OK: ended if it ran, and its files are gone */
+    WARDEN_LIST = 22,   /* → WARDEN_ENTRY …, then WIRE_OK */
+    WARDEN_ENTRY = 23,
+    WARDEN_EXITED = 24, /* event, id 0: a sandbox's pid 1 ended by itself */
+
+    AGENT_HELLO = 64, /* → AGENT_ABOUT */
+    AGENT_ABOUT = 65,
+    AGENT_EXEC = 66, /* struct agent_exec → AGENT_PROCESS at the start, or (EXEC_WAIT) at the end */
+    AGENT_WAIT = 67, /* struct agent_ref → AGENT_PROCESS when it has ended */
+    AGENT_GET = 68,  /* struct agent_ref → AGENT_PROCESS */
+    AGENT_LIST = 69, /* → AGENT_PROCESS …, then WIRE_OK */
+    AGENT_PROCESS = 70,
+    AGENT_STOP = 71,     /* struct agent_stop → AGENT_PROCESS once its whole tree is gone */
+    AGENT_LOG_READ = 72, /* struct agent_log_read → AGENT_LOG */
+    AGENT_LOG = 73,
+
+    FILE_STAT = 128, /* struct file_ref → FILE_ENTRY */
+    FILE_LIST = 129, /* struct file_ref → FILE_ENTRY of the directory, FILE_ENTRY …, then WIRE_OK */
+    FILE_READ = 130, /* struct file_read → FILE_ENTRY, FILE_DATA …, FILE_END */
+    FILE_WRITE = 131, /* struct file_write, then FILE_DATA …, FILE_END from cellad → FILE_ENTRY */
+    FILE_MKDIR = 132,  /* struct file_mkdir → FILE_ENTRY */
+    FILE_REMOVE = 133, /* struct file_remove → WIRE_OK */
+    FILE_ENTRY = 134,
+    FILE_DATA = 135, /* raw bytes, at most WIRE_DATA_CHUNK */
+    FILE_END = 136,  /* no fields */
+};
+
+enum { WIRE_VERSION = 1 };
+
+struct wire_error {
+    uint64_t code; /* enum error_code */
+    uint64_t sys;
+    const char *message;
+};
+
+/* --- warden --- */
+
+struct warden_about {
+    uint64_t version;
+    const char *instance; /* id of the data folder */
+    const char *storage;  /* what is in force, for people: "btrfs loop volume, simple quota" */
+    const char *cgroups;  /* "v1", "v2" */
+};
+
+enum plan_flags {
+    PLAN_NO_NEW_PRIVS = 1 << 0,
+    PLAN_READ_ONLY_ROOT = 1 << 1,
+};
+
+/* What to make. Everything the warden needs, and nothing that it would have to interpret: it
+ * knows images by their id in its own store, never by a path from outside. */
+struct plan {
+    const char *id;       /* immutable id of the sandbox: [a-z0-9]{1,32} */
+    const char *hostname; /* a DNS label */
+    const char *image;    /* "host" */
+    uint64_t memory_bytes;
+    uint64_t cpu_millis; /* thousandths of a core */
+    uint64_t pids_max;
+    uint64_t disk_bytes; /* quota of the writable layer */
+    uint64_t shm_bytes;  /* size of /dev/shm */
+    uint64_t flags;      /* enum plan_flags */
+};
+
+struct warden_started {
+    uint64_t pid;        /* of the sandbox's pid 1, outside */
+    uint64_t start_time; /* field 22 of /proc/PID/stat: pid and start time name it for ever */
+    uint64_t fresh;      /* 1: its writable layer was made by this start */
+};
+
+struct warden_ref {
+    const char *id;
+};
+
+struct warden_stop {
+    const char *id;
+    uint64_t grace_ms; /* SIGTERM to the processes first; 0: at once */
+};
+
+struct warden_entry {
+    const char *id;
+    uint64_t running; /* 0: only its files are there */
+    uint64_t pid;
+    uint64_t start_time;
+};
+
+struct warden_exited {
+    const char *id;
+    uint64_t oom; /* 1: the memory limit ended it */
+};
+
+/* --- agent: processes --- */
+
+struct agent_about {
+    uint64_t version;
+    uint64_t started_ms; /* Unix time in ms */
+};
+
+enum exec_flags {
+    EXEC_WAIT = 1 << 0, /* answer when it has ended, with its output (PROCESS_INLINE_MAX each) */
+};
+
+struct agent_exec {
+    const char *command; /* a shell command line; or … */
+    struct slice argv;   /* … a program and its arguments. Exactly one of the two */
+    const char *cwd;     /* absolute; FILE_NOT_FOUND when it is not there */
+    struct slice env;    /* "NAME=value" …: over the agent's defaults (PATH, HOME, USER, …) */
+    const char *user;    /* a name in the sandbox's /etc/passwd, or a number */
+    uint64_t timeout_ms; /* 0: none. Then the whole tree is killed */
+    uint64_t log_max;    /* bytes kept per stream; 0: PROCESS_LOG_MAX */
+    uint64_t flags;      /* enum exec_flags */
+};
+
+enum process_state {
+    PROCESS_RUNNING = 0,
+    PROCESS_EXITED = 1,
+    PROCESS_STOPPED = 2, /* AGENT_STOP with a grace */
+    PROCESS_KILLED = 3,  /* AGENT_STOP without */
+    PROCESS_TIMED_OUT = 4,
+    PROCESS_OUT_OF_MEMORY = 5,
+};
+
+struct agent_ref {
+    uint64_t pid;
+};
+
+struct agent_process {
+    uint64_t pid; /* inside the sandbox */
+    uint64_t state;
+    uint64_t exit_code; /* as a shell says it: 128 + signal when a signal ended it */
+    uint64_t signal;
+    uint64_t started_ms; /* Unix time */
+    uint64_t ended_ms;   /* 0 while it runs */
+    const char *command; /* argv joined by spaces when it was given so */
+    const char *cwd;
+    const char *user;
+    uint64_t stdout_total; /* bytes written so far, kept or not */
+    uint64_t stderr_total;
+    struct slice stdout_data; /* only when its end was waited for: the newest bytes */
+    struct slice stderr_data;
+};
+
+struct agent_stop {
+    uint64_t pid;
+    uint64_t grace_ms; /* SIGTERM, then SIGKILL to the whole tree after this; 0: SIGKILL at once */
+};
+
+enum { LOG_STDOUT = 1, LOG_STDERR = 2 };
+
+struct agent_log_read {
+    uint64_t pid;
+    uint64_t stream; /* LOG_STDOUT or LOG_STDERR */
+    uint64_t offset; /* in the whole output; earlier than what is kept: starts at what is kept */
+    uint64_t max;    /* at most WIRE_DATA_CHUNK are sent */
+};
+
+struct agent_log {
+    uint64_t offset; /* of the first byte in data: bytes before it were dropped or not asked for */
+    uint64_t total;  /* of the stream so far */
+    uint64_t open;   /* 1: more may come */
+    struct slice data;
+};
+
+/* --- agent: files. All paths are absolute inside the sandbox --- */
+
+struct file_ref {
+    const char *path;
+};
+
+struct file_read {
+    const char *path;
+    uint64_t offset;
+    uint64_t length; /* 0: to the end */
+};
+
+enum { FILE_MODE_DEFAULT = 0xffffffff }; /* as an existing file has it; else 0644, 0755 */
+
+struct file_write {
+    const char *path; /* parent directories are made. The file appears whole, at FILE_END, or not */
+    uint64_t mode;    /* FILE_MODE_DEFAULT or 0…07777 */
+};
+
+struct file_mkdir {
+    const char *path; /* parents too; an existing directory is fine */
+    uint64_t mode;
+};
+
+struct file_remove {
+    const char *path;
+    uint64_t recursive;
+};
+
+enum file_type { FILE_REGULAR, FILE_DIRECTORY, FILE_SYMLINK, FILE_OTHER };
+
+struct file_entry {
+    const char *path; /* absolute; for FILE_LIST's items the name alone */
+    uint64_t type;    /* enum file_type; symlinks are followed but for FILE_LIST's items */
+    uint64_t mode;    /* 07777 */
+    uint64_t size;
+    uint64_t mtime_ms;
+    uint64_t uid;
+    uint64_t gid;
+    const char
+        *owner; /* names from the sandbox's /etc/passwd and group; the number if there is none */
+    const char *group;
+    const char *target; /* of a symlink */
+};
+
+extern const struct wire_schema wire_ok_schema, wire_error_schema;
+extern const struct wire_schema warden_hello_schema, warden_about_schema, warden_start_schema,
+    warden_started_schema, warden_stop_schema, warden_remove_schema, warden_list_schema,
+    warden_entry_schema, warden_exited_schema;
+extern const struct wire_schema agent_hello_schema, agent_about_schema, agent_exec_schema,
+    agent_wait_schema, agent_get_schema, agent_list_schema, agent_process_schema, agent_stop_schema,
+    agent_log_read_schema, agent_log_schema;
+extern const struct wire_schema file_stat_schema, file_list_schema, file_read_schema,
+    file_write_schema, file_mkdir_schema, file_remove_schema, file_entry_schema, file_end_schema;
+
+/* All of them, for tests and the fuzzer; NULL at the end. */
+extern const struct wire_schema *const wire_schemas[];
+
+/* Appends a WIRE_ERROR frame made from err. */
+void wire_encode_error(struct buf *out, uint32_t id, const struct error *err);
+
+/* The error that a WIRE_ERROR payload holds. Always returns -1. */
+int wire_take_error(struct slice payload, struct error *err);
