@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * Control groups of sandboxes, on a machine with v2 or with v1 controllers.
+ *
+ * In the cgroup2 tree (which gives kill, freeze and birth in a group even where all controllers
+ * are v1's) a sandbox has two groups:
+ *
+ *   cella-<instance>/<id>        the agent. Root of the sandbox's cgroup namespace
+ *   cella-<instance>/<id>/work   every command. It belongs to the sandbox's root: the agent makes
+ *                                a child group per command below it
+ *
+ * Memory is limited for both together: what the agent keeps is the sandbox's. Where the limits
+ * are set differs and is a backend's business:
+ *
+ *   v2   all of them at <id>
+ *   v1   memory:/cella-<instance>/<id> holds agent and commands, cpu: and pids: the commands only,
+ *        so that a busy sandbox can still be talked to
+ *
+ * Nobody moves a process by writing to cgroup.procs: that takes a lock which every fork on the
+ * machine reads, and when it was not taken lately it waits for an RCU grace period, 10 ms and more.
+ * A process is born in its group of the cgroup2 tree (CLONE_INTO_CGROUP), and a single thread that
+ * moves itself by writing to v1's `tasks` needs no such lock.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/error.h"
+#include "base/limits.h"
+
+enum cgroup_tree { CGROUP_UNIFIED, CGROUP_MEMORY, CGROUP_CPU, CGROUP_PIDS, CGROUP_TREES };
+
+struct cgroup_backend;
+
+/* The machine's trees, opened at this instance's own folder in each. */
+struct cgroups {
+    const struct cgroup_backend *backend;
+    char parent[sizeof("cella-") + INSTANCE_ID_LEN];
+    int mounts[CGROUP_TREES];       /* where each tree is mounted; -1: not used by the backend */
+    int parents[CGROUP_TREES];      /* cella-<instance> in it */
+    int parent_tasks[CGROUP_TREES]; /* v1: the way out of a sandbox's limits */
+};
+
+struct cgroup_limits {
+    uint64_t memory_bytes;
+    uint64_t cpu_millis;
+    uint64_t pids_max;
+    uid_t owner; /* the sandbox's root, outside */
+};
+
+/*
+ * What a starting sandbox needs of its groups. It is born in `group`, writes "0" to each of enter
+ * (open `tasks` files, which keep the warden's right to move a process), makes its cgroup namespace
+ * there, and then to each of leave. Commands join the limits through the last `join_count` of
+ * enter.
+ */
+enum { CGROUP_ENTER_MAX = 3, CGROUP_LEAVE_MAX = 2 };
+
+struct cgroup_set {
+    int group; /* the sandbox's own in the cgroup2 tree */
+    int work;  /* the work group as a mount of its own, so that ".." does not leave it */
+    int enter[CGROUP_ENTER_MAX];
+    size_t enter_count;
+    size_t join_count;
+    int leave[CGROUP_LEAVE_MAX]; /* the instance's own: borrowed */
+    size_t leave_count;
+};
+
+#define CGROUP_SET_INIT                                                                            \
+    {                                                                                              \
+        .group = -1, .work = -1                                                                    \
+    }
+
+struct cgroup_backend {
+    const char *name;
+    const enum cgroup_tree *trees; /* the ones that hold groups of ours, CGROUP_TREES at the end */
+    int (*prepare)(struct cgroups *cgroups, struct error *err);
+    int (*limit)(const struct cgroups *cgroups, const char *id, const struct cgroup_limits *limits,
+                 struct cgroup_set *set, struct error *err);
+    enum cgroup_tree memory_tree;
+    const char *oom_file; /* has a line "oom_kill N" */
+};
+
+extern const struct cgroup_backend cgroup_v1, cgroup_v2;
+
+/* Finds the trees in this namespace's mount table (mounting a cgroup2 one where there is none, so
+ * the caller should have a mount namespace of its own). With `make` the instance's parents are
+ * made; without, what does not exist stays -1. */
+int cgroups_open(struct cgroups *cgroups, const char *instance, bool make, struct error *err);
+void cgroups_close(struct cgroups *cgroups);
+void cgroups_remove_parents(const struct cgroups *cgroups);
+
+int cgroup_make(const struct cgroups *cgroups, const char *id, const struct cgroup_limits *limits,
+                struct cgroup_set *ret_set, struct error *err);
+void cgroup_set_release(struct cgroup_set *set);
+
+/* SIGKILL to everything in it, the agent included. A group that is not there is fine. */
+void cgroup_kill(const struct cgroups *cgroups, const char *id);
+
+/* A signal to every process in the work group and below, which the agent is not in. */
+void cgroup_signal_work(const struct cgroups *cgroups, const char *id, int signal);
+
+/* Whether a command is still in the work group. */
+bool cgroup_work_busy(const struct cgroups *cgroups, const char *id);
+
+/* How many of its processes the memory limit has ended. */
+uint64_t cgroup_oom_kills(const struct cgroups *cgroups, const char *id);
+
+/* 1 when all its groups are gone, 0 when a process is still leaving, -1 on errors. */
+int cgroup_remove(const struct cgroups *cgroups, const char *id, struct error *err);
+
+/* Calls fn for each group of the instance, with the name of its tree (several times for an id). */
+typedef int (*cgroup_fn)(const char *tree, int parent, const char *id, void *arg);
+int cgroups_each(const struct cgroups *cgroups, cgroup_fn fn, void *arg, struct error *err);
+
+/* Calls fn for each process in the group `name` below `parent`, and in the groups below it. */
+typedef void (*cgroup_pid_fn)(pid_t pid, void *arg);
+void cgroup_each_pid(int parent, const char *name, cgroup_pid_fn fn, void *arg);
+
+/* For the backends. */
+int cgroup_open_tasks(int dirfd, const char *path, int *ret_fd, struct error *err);
+int cgroup_write_number(int dirfd, const char *path, uint64_t value, struct error *err);
+void cgroup_format_cpu_max(uint64_t cpu_millis, char *out, size_t size); /* v2: "quota period" */
+
+/* A share of cpu as a quota per period. The period is short, so that a sandbox that has used up its
+ * quota answers again soon, but long enough for the kernel's smallest quota. */
+struct cpu_quota {
+    uint64_t quota_us;
+    uint64_t period_us;
+};
+struct cpu_quota cgroup_cpu_quota(uint64_t cpu_millis);
+/* The value of a line "<key> N" in a flat keyed file; 0 when there is none. */
+uint64_t cgroup_flat_value(const char *text, const char *key);

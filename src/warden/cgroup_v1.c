@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Limits by v1 controllers, next to a cgroup2 tree without any. The agent enters the sandbox's
+ * cpu and pids groups once, so that its cgroup namespace is rooted there, and then leaves for the
+ * instance's own; in the memory group it stays.
+ */
+
+#include "warden/cgroup.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+
+#include "base/cleanup.h"
+#include "warden/files.h"
+
+enum { PATH_SIZE = 64 };
+
+static const enum cgroup_tree trees[] = {CGROUP_UNIFIED, CGROUP_MEMORY, CGROUP_CPU, CGROUP_PIDS,
+                                         CGROUP_TREES};
+
+static int prepare(struct cgroups *cgroups, struct error *err)
+{
+    for (int tree = CGROUP_CPU; tree <= CGROUP_PIDS; tree++)
+        if (cgroup_open_tasks(cgroups->parents[tree], "tasks", &cgroups->parent_tasks[tree], err) <
+            0)
+            return -1;
+    return 0;
+}
+
+struct knob {
+    enum cgroup_tree tree;
+    const char *file;
+    uint64_t value;
+    bool optional; /* not in every kernel */
+};
+
+static int set_limits(const struct cgroups *cgroups, const char *id,
+                      const struct cgroup_limits *limits, struct error *err)
+{
+    const struct cpu_quota cpu = cgroup_cpu_quota(limits->cpu_millis);
+    /* In this order: memory and swap together may not be less than memory alone. */
+    const struct knob knobs[] = {
+        {CGROUP_MEMORY, "memory.limit_in_bytes", limits->memory_bytes, false},
+        {CGROUP_MEMORY, "memory.memsw.limit_in_bytes", limits->memory_bytes, true},
+        {CGROUP_CPU, "cpu.cfs_period_us", cpu.period_us, false},
+        {CGROUP_CPU, "cpu.cfs_quota_us", cpu.quota_us, false},
+        {CGROUP_PIDS, "pids.max", limits->pids_max, false},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(knobs); i++) {
+        char path[PATH_SIZE];
+        struct error failure;
+        snprintf(path, sizeof(path), "%s/%s", id, knobs[i].file);
+        if (cgroup_write_number(cgroups->parents[knobs[i].tree], path, knobs[i].value, &failure) ==
+                0 ||
+            (knobs[i].optional && failure.sys == ENOENT))
+            continue;
+        *err = failure;
+        return -1;
+    }
+    return 0;
+}
+
+static int limit(const struct cgroups *cgroups, const char *id, const struct cgroup_limits *limits,
+                 struct cgroup_set *set, struct error *err)
+{
+    char path[PATH_SIZE];
+    for (int tree = CGROUP_MEMORY; tree <= CGROUP_PIDS; tree++)
+        if (mkdirat(cgroups->parents[tree], id, 0755) < 0)
+            return error_sys(err, "making the cgroup %s", id);
+    if (set_limits(cgroups, id, limits, err) < 0)
+        return -1;
+
+    snprintf(path, sizeof(path), "%s/tasks", id);
+    for (int tree = CGROUP_MEMORY; tree <= CGROUP_PIDS; tree++) {
+        if (cgroup_open_tasks(cgroups->parents[tree], path, &set->enter[set->enter_count], err) < 0)
+            return -1;
+        set->enter_count++;
+    }
+    set->join_count = set->enter_count - 1; /* all but memory, where the agent already is */
+    set->leave[set->leave_count++] = cgroups->parent_tasks[CGROUP_CPU];
+    set->leave[set->leave_count++] = cgroups->parent_tasks[CGROUP_PIDS];
+    return 0;
+}
+
+const struct cgroup_backend cgroup_v1 = {
+    .name = "v1",
+    .trees = trees,
+    .prepare = prepare,
+    .limit = limit,
+    .memory_tree = CGROUP_MEMORY,
+    .oom_file = "memory.oom_control",
+};

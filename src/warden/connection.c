@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Connections to the warden. The socket's mode keeps strangers out; the peer's credentials, which
+ * the kernel vouches for, are looked at all the same.
+ */
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "warden/warden.h"
+
+enum {
+    IN_MAX = 64 * 1024, /* the largest request is a plan: far less */
+    OUT_MAX = 8 << 20,  /* a list of all sandboxes */
+    READ_CHUNK = 16 * 1024,
+    CONNECTIONS_MAX = 64,
+};
+
+static void connection_ready(struct source *source, uint32_t events);
+
+static bool peer_allowed(const struct warden *warden, int fd)
+{
+    struct ucred peer;
+    socklen_t len = sizeof(peer);
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0)
+        return false;
+    return peer.uid == 0 || peer.uid == warden->options.user;
+}
+
+static void connection_add(struct warden *warden, int fd)
+{
+    struct error err;
+    struct connection *connection = calloc(1, sizeof(*connection));
+    if (connection == NULL) {
+        close(fd);
+        return;
+    }
+    connection->warden = warden;
+    connection->number = ++warden->connections_made;
+    buf_init(&connection->in, IN_MAX);
+    buf_init(&connection->out, OUT_MAX);
+    if (source_watch(warden->epoll_fd, &connection->source, fd, EPOLLIN, connection_ready, &err) <
+        0) {
+        free(connection);
+        return;
+    }
+    connection->next = warden->connections;
+    warden->connections = connection;
+}
+
+int connection_accept_all(struct warden *warden, int listen_fd)
+{
+    for (;;) {
+        int fd = accept4(listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+        if (fd < 0)
+            return errno == EINTR ? 0 : -1;
+        size_t count = 0;
+        for (const struct connection *c = warden->connections; c != NULL; c = c->next)
+            count++;
+        if (count >= CONNECTIONS_MAX || !peer_allowed(warden, fd)) {
+            log_warn("refused a connection");
+            close(fd);
+            continue;
+        }
+        connection_add(warden, fd);
+    }
+}
+
+void connection_close(struct connection *connection)
+{
+    struct connection **at = &connection->warden->connections;
+    while (*at != connection)
+        at = &(*at)->next;
+    *at = connection->next;
+    source_close(&connection->source);
+    buf_release(&connection->in);
+    buf_release(&connection->out);
+    free(connection);
+}
+
+struct connection *connection_find(struct warden *warden, uint64_t number)
+{
+    for (struct connection *c = warden->connections; c != NULL; c = c->next)
+        if (c->number == number)
+            return c;
+    return NULL;
+}
+
+/* Fails the connection by shutting it down: the loop sees its end and closes it, so callers may
+ * go on using the pointer. */
+static void give_up(struct connection *connection)
+{
+    buf_clear(&connection->out);
+    shutdown(connection->source.fd, SHUT_RDWR);
+}
+
+void connection_flush(struct connection *connection)
+{
+    struct buf *out = &connection->out;
+    if (out->failed) {
+        log_warn("a client does not read its answers");
+        give_up(connection);
+        return;
+    }
+    while (out->len > 0) {
+        ssize_t n = send(connection->source.fd, out->data, out->len, MSG_NOSIGNAL);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0 && errno != EAGAIN) {
+            give_up(connection);
+            return;
+        }
+        if (n < 0)
+            break;
+        buf_consume(out, (size_t)n);
+    }
+    bool wait = out->len > 0;
+    if (wait != connection->waits_to_write &&
+        source_change(&connection->source, EPOLLIN | (wait ? EPOLLOUT : 0), NULL) == 0)
+        connection->waits_to_write = wait;
+}
+
+static int handle_frames(struct connection *connection, struct error *err)
+{
+    struct frame_header header;
+    struct slice payload;
+    int r;
+    while ((r = wire_next(&connection->in, &header, &payload, err)) > 0) {
+        if (request_handle(connection, &header, payload, err) < 0)
+            return -1;
+        buf_consume(&connection->in, FRAME_HEADER_SIZE + header.length);
+    }
+    return r;
+}
+
+/* 1: more may come, 0: the end. */
+static int receive(struct connection *connection, struct error *err)
+{
+    char *to = buf_reserve(&connection->in, READ_CHUNK);
+    size_t room = READ_CHUNK;
+    if (to == NULL) { /* near the maximum: what is left of it */
+        connection->in.failed = false;
+        room = connection->in.max - connection->in.len;
+        to = room == 0 ? NULL : buf_reserve(&connection->in, room);
+        if (to == NULL)
+            return error_set(err, ERROR_PAYLOAD_TOO_LARGE, "a request is too large");
+    }
+    ssize_t n = recv(connection->source.fd, to, room, 0);
+    if (n < 0)
+        return errno == EAGAIN || errno == EINTR ? 1 : error_sys(err, "reading a request");
+    if (n == 0)
+        return 0;
+    buf_commit(&connection->in, (size_t)n);
+    return handle_frames(connection, err) < 0 ? -1 : 1;
+}
+
+static void connection_ready(struct source *source, uint32_t events)
+{
+    struct connection *connection = container_of(source, struct connection, source);
+    struct error err;
+    if (events & EPOLLOUT)
+        connection_flush(connection);
+    if (!(events & (EPOLLIN | EPOLLHUP | EPOLLERR)))
+        return;
+    int r = receive(connection, &err);
+    if (r < 0)
+        log_warn("closing a connection: %s", err.message);
+    if (r <= 0)
+        connection_close(connection);
+}

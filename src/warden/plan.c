@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * The bounds of a plan, as a table. The lower ones are what a sandbox needs to come up at all
+ * (its agent lives inside the memory limit); the upper ones are what the kernel's knobs take.
+ */
+
+#include "warden/plan.h"
+
+#include <inttypes.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/limits.h"
+
+#define KIB (UINT64_C(1) << 10)
+#define MIB (UINT64_C(1) << 20)
+#define TIB (UINT64_C(1) << 40)
+
+static const struct bound {
+    const char *name;
+    size_t offset;
+    uint64_t min, max;
+} bounds[] = {
+    {"memory_bytes", offsetof(struct plan, memory_bytes), 8 * MIB, 1024 * TIB},
+    {"cpu_millis", offsetof(struct plan, cpu_millis), 10, 10 * 1000 * 1000},
+    {"pids_max", offsetof(struct plan, pids_max), 8, 4 * MIB},
+    {"disk_bytes", offsetof(struct plan, disk_bytes), 1 * MIB, 1024 * TIB},
+    {"shm_bytes", offsetof(struct plan, shm_bytes), 4 * KIB, 1024 * TIB},
+};
+
+static bool only(const char *text, const char *allowed)
+{
+    return text[strspn(text, allowed)] == '\0';
+}
+
+bool plan_id_valid(const char *id)
+{
+    size_t len = strlen(id);
+    return len >= 1 && len <= PLAN_ID_MAX && only(id, "abcdefghijklmnopqrstuvwxyz0123456789");
+}
+
+static bool hostname_valid(const char *name)
+{
+    size_t len = strlen(name);
+    return len >= 1 && len <= NAME_MAX_LEN && name[0] != '-' && name[len - 1] != '-' &&
+           only(name, "abcdefghijklmnopqrstuvwxyz0123456789-");
+}
+
+int plan_check(const struct plan *plan, struct error *err)
+{
+    if (!plan_id_valid(plan->id))
+        return error_set(err, ERROR_INVALID_NAME, "a sandbox id is 1 to %d of a-z and 0-9",
+                         PLAN_ID_MAX);
+    if (!hostname_valid(plan->hostname))
+        return error_set(err, ERROR_INVALID_NAME, "the hostname is not a DNS label");
+    if (plan->flags & ~(uint64_t)(PLAN_NO_NEW_PRIVS | PLAN_READ_ONLY_ROOT))
+        return error_set(err, ERROR_INVALID_ARGUMENT, "the plan has unknown flags");
+    for (size_t i = 0; i < ARRAY_LEN(bounds); i++) {
+        uint64_t value;
+        memcpy(&value, (const char *)plan + bounds[i].offset, sizeof(value));
+        if (value < bounds[i].min || value > bounds[i].max)
+            return error_set(err, ERROR_INVALID_ARGUMENT,
+                             "%s is %" PRIu64 ", not between %" PRIu64 " and %" PRIu64,
+                             bounds[i].name, value, bounds[i].min, bounds[i].max);
+    }
+    return 0;
+}

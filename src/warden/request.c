@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * What can be asked of the warden: one row per message. Requests that end a sandbox are answered
+ * when it has ended, by a waiter; the loop goes on meanwhile.
+ */
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "warden/warden.h"
+
+enum { GRACE_MAX_MS = 10 * 60 * 1000 };
+
+union request {
+    struct plan plan;
+    struct warden_stop stop;
+    struct warden_ref ref;
+};
+
+/* ---- answers ---- */
+
+static void send_message(struct connection *connection, const struct wire_schema *schema,
+                         uint32_t id, const void *message)
+{
+    wire_encode(&connection->out, schema, id, message);
+    connection_flush(connection);
+}
+
+struct waiter *waiter_new(struct waiter from)
+{
+    struct waiter *waiter = malloc(sizeof(*waiter));
+    if (waiter != NULL) {
+        *waiter = from;
+        waiter->next = NULL;
+    }
+    return waiter;
+}
+
+static void answer_one(struct warden *warden, const struct waiter *waiter,
+                       const struct wire_schema *schema, const void *message,
+                       const struct error *err)
+{
+    struct connection *connection = connection_find(warden, waiter->connection);
+    if (connection == NULL)
+        return;
+    if (err != NULL)
+        wire_encode_error(&connection->out, waiter->request, err);
+    else
+        wire_encode(&connection->out, schema, waiter->request, message);
+    connection_flush(connection);
+}
+
+void answer_waiters(struct warden *warden, struct waiter **waiters, const struct error *err)
+{
+    while (*waiters != NULL) {
+        struct waiter *waiter = *waiters;
+        *waiters = waiter->next;
+        answer_one(warden, waiter, &wire_ok_schema, NULL, err);
+        free(waiter);
+    }
+}
+
+void answer_started(struct sandbox *sandbox)
+{
+    const struct warden_started started = {
+        .pid = (uint64_t)sandbox->pid, .start_time = sandbox->start_time, .fresh = sandbox->fresh};
+    if (sandbox->starter == NULL)
+        return;
+    answer_one(sandbox->warden, sandbox->starter, &warden_started_schema, &started, NULL);
+    free(sandbox->starter);
+    sandbox->starter = NULL;
+}
+
+void announce_exit(struct sandbox *sandbox)
+{
+    const struct warden_exited exited = {.id = sandbox->id, .oom = sandbox->oom};
+    for (struct connection *c = sandbox->warden->connections; c != NULL; c = c->next)
+        send_message(c, &warden_exited_schema, 0, &exited);
+}
+
+/* ---- requests ---- */
+
+static int handle_hello(struct connection *connection, uint32_t id, const union request *request,
+                        struct error *err)
+{
+    const struct warden *warden = connection->warden;
+    const struct warden_about about = {.version = WIRE_VERSION,
+                                       .instance = warden->instance,
+                                       .storage = warden->storage.description,
+                                       .cgroups = warden->cgroups.backend->name};
+    send_message(connection, &warden_about_schema, id, &about);
+    return 0;
+}
+
+static int handle_start(struct connection *connection, uint32_t id, const union request *request,
+                        struct error *err)
+{
+    struct waiter from = {.connection = connection->number, .request = id};
+    if (connection->warden->stopping)
+        return error_set(err, ERROR_UNAVAILABLE, "the server is shutting down");
+    return sandbox_start(connection->warden, &request->plan, from, err);
+}
+
+static int add_waiter(struct sandbox *sandbox, struct connection *connection, uint32_t id,
+                      struct error *err)
+{
+    struct waiter *waiter =
+        waiter_new((struct waiter){.connection = connection->number, .request = id});
+    if (waiter == NULL)
+        return error_set(err, ERROR_LIMIT_EXCEEDED, "out of memory");
+    waiter->next = sandbox->waiters;
+    sandbox->waiters = waiter;
+    return 0;
+}
+
+static int handle_stop(struct connection *connection, uint32_t id, const union request *request,
+                       struct error *err)
+{
+    struct sandbox *sandbox = sandbox_find(connection->warden, request->stop.id);
+    if (sandbox == NULL) {
+        send_message(connection, &wire_ok_schema, id, NULL);
+        return 0;
+    }
+    if (add_waiter(sandbox, connection, id, err) < 0)
+        return -1;
+    uint64_t grace = request->stop.grace_ms;
+    sandbox_end(sandbox, grace > GRACE_MAX_MS ? GRACE_MAX_MS : grace);
+    return 0;
+}
+
+static int handle_remove(struct connection *connection, uint32_t id, const union request *request,
+                         struct error *err)
+{
+    struct warden *warden = connection->warden;
+    if (!plan_id_valid(request->ref.id))
+        return error_set(err, ERROR_INVALID_NAME, "not a sandbox id");
+    struct sandbox *sandbox = sandbox_find(warden, request->ref.id);
+    if (sandbox == NULL)
+        sandbox = sandbox_new(warden, request->ref.id); /* of one that does not run, to end it */
+    if (sandbox == NULL)
+        return error_set(err, ERROR_LIMIT_EXCEEDED, "out of memory");
+    if (add_waiter(sandbox, connection, id, err) < 0)
+        return -1;
+    sandbox->remove = true;
+    sandbox_end(sandbox, 0);
+    return 0;
+}
+
+struct list_answer {
+    struct connection *connection;
+    uint32_t id;
+};
+
+static int list_stopped(const char *name, void *arg)
+{
+    const struct list_answer *list = arg;
+    if (plan_id_valid(name) && sandbox_find(list->connection->warden, name) == NULL) {
+        const struct warden_entry entry = {.id = name};
+        wire_encode(&list->connection->out, &warden_entry_schema, list->id, &entry);
+    }
+    return 0;
+}
+
+static int handle_list(struct connection *connection, uint32_t id, const union request *request,
+                       struct error *err)
+{
+    struct warden *warden = connection->warden;
+    struct list_answer list = {.connection = connection, .id = id};
+    for (const struct sandbox *s = warden->sandboxes; s != NULL; s = s->next) {
+        const struct warden_entry entry = {.id = s->id,
+                                           .running = s->state == SANDBOX_RUNNING,
+                                           .pid = (uint64_t)s->pid,
+                                           .start_time = s->start_time};
+        wire_encode(&connection->out, &warden_entry_schema, id, &entry);
+    }
+    if (storage_each(&warden->storage, list_stopped, &list, err) < 0)
+        return -1;
+    send_message(connection, &wire_ok_schema, id, NULL);
+    return 0;
+}
+
+static const struct {
+    const struct wire_schema *schema;
+    int (*handle)(struct connection *connection, uint32_t id, const union request *request,
+                  struct error *err);
+} rows[] = {
+    {&warden_hello_schema, handle_hello}, {&warden_start_schema, handle_start},
+    {&warden_stop_schema, handle_stop},   {&warden_remove_schema, handle_remove},
+    {&warden_list_schema, handle_list},
+};
+
+int request_handle(struct connection *connection, const struct frame_header *header,
+                   struct slice payload, struct error *err)
+{
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        if (rows[i].schema->type != header->type)
+            continue;
+        union request request;
+        struct error failure;
+        if (wire_decode(rows[i].schema, payload, &request, &failure) < 0 ||
+            rows[i].handle(connection, header->id, &request, &failure) < 0) {
+            wire_encode_error(&connection->out, header->id, &failure);
+            connection_flush(connection);
+        }
+        return 0;
+    }
+    return error_set(err, ERROR_INVALID_ARGUMENT, "unknown message %u", header->type);
+}

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * One sandbox as the warden knows it, from the start that makes it to the end of its last trace.
+ *
+ *   MAKING → RUNNING → ENDING → (gone)
+ *      └────────────────┘
+ *
+ * There is one way out, sandbox_end(), for a stop, a removal, a start that failed half-way, a pid 1
+ * that died and a record that an earlier warden left: it takes down whatever exists, in an order
+ * that a crash in the middle can be picked up from, and then answers whoever waits.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/error.h"
+#include "warden/plan.h"
+#include "warden/source.h"
+#include "wire/messages.h"
+
+struct warden;
+
+enum sandbox_state { SANDBOX_MAKING, SANDBOX_RUNNING, SANDBOX_ENDING };
+
+/* Somebody to answer: connections are named by number, since they may be gone by then. */
+struct waiter {
+    struct waiter *next;
+    uint64_t connection;
+    uint32_t request;
+};
+
+struct sandbox {
+    struct sandbox *next;
+    struct warden *warden;
+    char id[PLAN_ID_MAX + 1];
+    enum sandbox_state state;
+    pid_t pid; /* 0: none (any more) */
+    uint64_t start_time;
+    int slot; /* -1: none */
+    bool fresh;
+    bool ours;   /* this warden is its parent */
+    bool killed; /* SIGKILL was sent */
+    bool remove; /* its files go too */
+    bool oom;
+    bool announce;                           /* nobody asked for its end: tell everybody */
+    int mount_namespace;                     /* ENDING: held until it is dead; -1: none */
+    struct source pidfd;                     /* readable when pid 1 has died */
+    struct source channel;                   /* MAKING: from the child */
+    uint64_t deadline_ms;                    /* 0: none; what happens then depends on the state */
+    uint64_t kill_at_ms;                     /* ENDING: the end of the grace */
+    struct waiter *starter;                  /* who asked for it */
+    struct waiter *waiters;                  /* who asked for its end */
+    struct error failure;                    /* why it could not be made; code 0: it could */
+    char received[sizeof(struct error) + 1]; /* from the child */
+    size_t received_len;
+};
+
+/* ---- start.c ---- */
+
+/* Begins to make a sandbox; the answer goes out when its agent runs, or when everything of it is
+ * gone again. -1: nothing was begun, the caller answers. */
+int sandbox_start(struct warden *warden, const struct plan *plan, struct waiter from,
+                  struct error *err);
+
+/* Names of the steps, for --list-steps; NULL at the end. */
+extern const char *const sandbox_step_names[];
+
+/* ---- stop.c ---- */
+
+void sandbox_end(struct sandbox *sandbox, uint64_t grace_ms);
+
+/* pid 1 died, or a deadline came. */
+void sandbox_died(struct sandbox *sandbox);
+void sandbox_timer(struct sandbox *sandbox);
+
+/* Fails a start: from now on the sandbox is ending, and `err` is the answer. */
+void sandbox_fail(struct sandbox *sandbox, const struct error *err);
+
+/* ---- adopt.c ---- */
+
+/* Takes over or clears away what the records and the kernel hold of earlier wardens. */
+int sandbox_adopt_all(struct warden *warden, struct error *err);
+
+/* Field 22 of /proc/PID/stat; 0 when there is no such process. */
+uint64_t process_start_time(pid_t pid);

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Runs at build time: compiles seccomp_table.h into a BPF program and prints it as a C array. The
+ * warden then needs no libseccomp, and loading the filter costs no compilation.
+ */
+
+#include <errno.h>
+#include <linux/audit.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <seccomp.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "warden/seccomp_table.h"
+
+#define LEN(a) (sizeof(a) / sizeof((a)[0]))
+
+#if defined(__x86_64__)
+#define AUDIT_ARCH_BUILD AUDIT_ARCH_X86_64
+#define FOREIGN_NUMBERS  0x40000000 /* x32, which the filter itself refuses */
+#elif defined(__aarch64__)
+#define AUDIT_ARCH_BUILD AUDIT_ARCH_AARCH64
+#define FOREIGN_NUMBERS  0x40000000
+#else
+#error "no system call table for this architecture"
+#endif
+
+static int fail(const char *what, int r)
+{
+    fprintf(stderr, "seccomp_gen: %s: %s\n", what, strerror(-r));
+    return 1;
+}
+
+static int add_row(scmp_filter_ctx filter, uint32_t action, const struct seccomp_row *row)
+{
+    int number = seccomp_syscall_resolve_name(row->name);
+    if (number == __NR_SCMP_ERROR && row->number == 0)
+        return -ENOSYS; /* a mistake in the table */
+    if (number == __NR_SCMP_ERROR)
+        number = row->number;
+    else if (number < 0)
+        return 0; /* another architecture's */
+    switch (row->compare) {
+    case SECCOMP_ALWAYS:
+        return seccomp_rule_add(filter, action, number, 0);
+    case SECCOMP_EQ:
+        return seccomp_rule_add(filter, action, number, 1,
+                                SCMP_CMP(row->arg, SCMP_CMP_EQ, row->value));
+    case SECCOMP_NE:
+        return seccomp_rule_add(filter, action, number, 1,
+                                SCMP_CMP(row->arg, SCMP_CMP_NE, row->value));
+    case SECCOMP_MASK_ZERO:
+        return seccomp_rule_add(filter, action, number, 1,
+                                SCMP_CMP(row->arg, SCMP_CMP_MASKED_EQ, row->value, 0));
+    }
+    return -EINVAL;
+}
+
+static int build(scmp_filter_ctx filter)
+{
+    int r = seccomp_attr_set(filter, SCMP_FLTATR_CTL_OPTIMIZE, 2); /* a binary tree */
+    if (r == 0)
+        r = seccomp_attr_set(filter, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_KILL_PROCESS);
+    for (size_t i = 0; r == 0 && i < LEN(seccomp_allowed); i++) {
+        r = add_row(filter, SCMP_ACT_ALLOW, &seccomp_allowed[i]);
+        if (r < 0)
+            return fail(seccomp_allowed[i].name, r);
+    }
+    for (size_t i = 0; r == 0 && i < LEN(seccomp_absent); i++)
+        r = add_row(filter, SCMP_ACT_ERRNO(ENOSYS), &seccomp_absent[i]);
+    return r < 0 ? fail("building the filter", r) : 0;
+}
+
+/* libseccomp cannot say "every number from here on", so that comes first, by hand. Numbers of a
+ * foreign ABI go on to the filter, which kills. */
+static const struct sock_filter newer_calls[] = {
+    BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, arch)),
+    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, AUDIT_ARCH_BUILD, 0, 4),
+    BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+    BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, FOREIGN_NUMBERS, 2, 0),
+    BPF_JUMP(BPF_JMP | BPF_JGT | BPF_K, SECCOMP_NEWEST, 0, 1),
+    BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS),
+};
+
+static void print_instructions(const struct sock_filter *code, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        printf("    {0x%02x, %u, %u, 0x%08x},\n", code[i].code, code[i].jt, code[i].jf, code[i].k);
+}
+
+int main(void)
+{
+    scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ERRNO(EPERM));
+    if (filter == NULL)
+        return fail("seccomp_init", -ENOMEM);
+    if (build(filter) != 0)
+        return 1;
+    int fd = memfd_create("filter", MFD_CLOEXEC);
+    int r = fd < 0 ? -errno : seccomp_export_bpf(filter, fd);
+    if (r < 0)
+        return fail("seccomp_export_bpf", r);
+    static struct sock_filter code[BPF_MAXINSNS];
+    ssize_t bytes = pread(fd, code, sizeof(code), 0);
+    if (bytes <= 0 || bytes % (ssize_t)sizeof(code[0]) != 0)
+        return fail("reading the filter back", -EIO);
+    size_t count = (size_t)bytes / sizeof(code[0]);
+    if (count + LEN(newer_calls) > BPF_MAXINSNS)
+        return fail("the filter is too long", -E2BIG);
+
+    printf("/* Made by seccomp_gen from seccomp_table.h. */\n"
+           "static const struct sock_filter seccomp_program[] = {\n");
+    print_instructions(newer_calls, LEN(newer_calls));
+    print_instructions(code, count);
+    printf("};\n");
+    seccomp_release(filter);
+    close(fd);
+    return 0;
+}

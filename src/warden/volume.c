@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Most machines have no btrfs below their data folder; a loop file gives it to them. The file is
+ * made under another name and renamed when it holds a file system, so a crash leaves nothing that
+ * looks like a volume and is none.
+ */
+
+#include "warden/volume.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/close_range.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "warden/loopdev.h"
+
+enum { UNMOUNT_TRIES = 100, UNMOUNT_WAIT_MS = 20, SIZE_MIN_MIB = 256 };
+
+#define MIB (UINT64_C(1) << 20)
+#define TIB (UINT64_C(1) << 40)
+
+uint64_t volume_default_size(uint64_t free_bytes)
+{
+    uint64_t size = free_bytes / 10 * 8;
+    if (size > TIB)
+        size = TIB;
+    return size / MIB * MIB;
+}
+
+static int free_bytes(const char *path, uint64_t *ret_bytes, struct error *err)
+{
+    char dir[PATH_MAX];
+    struct statvfs vfs;
+    snprintf(dir, sizeof(dir), "%s", path);
+    char *slash = strrchr(dir, '/');
+    if (slash != NULL)
+        *slash = '\0';
+    if (statvfs(dir, &vfs) < 0)
+        return error_sys(err, "looking at the free space of %s", dir);
+    *ret_bytes = (uint64_t)vfs.f_bavail * vfs.f_frsize;
+    return 0;
+}
+
+static const char *find_mkfs(void)
+{
+    static const char *const places[] = {"/usr/sbin/mkfs.btrfs", "/sbin/mkfs.btrfs",
+                                         "/usr/bin/mkfs.btrfs"};
+    for (size_t i = 0; i < ARRAY_LEN(places); i++)
+        if (access(places[i], X_OK) == 0)
+            return places[i];
+    return NULL;
+}
+
+static void exec_mkfs(const char *program, const char *file)
+{
+    /* One copy of the metadata: the file below is on one disk anyway. Nothing to discard yet. */
+    const char *const argv[] = {"mkfs.btrfs", "-q",     "--nodiscard", "--metadata", "single",
+                                "--data",     "single", file,          NULL};
+    const char *const envp[] = {"PATH=/usr/sbin:/usr/bin:/sbin:/bin", NULL};
+    sigset_t none;
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    int null = open("/dev/null", O_WRONLY | O_CLOEXEC); /* it talks even when asked to be quiet */
+    if (null >= 0)
+        dup2(null, STDOUT_FILENO);
+    close_range(STDERR_FILENO + 1, ~0u, CLOSE_RANGE_CLOEXEC);
+    execve(program, (char *const *)argv, (char *const *)envp);
+    _exit(127);
+}
+
+static int run_mkfs(const char *file, struct error *err)
+{
+    const char *program = find_mkfs();
+    if (program == NULL)
+        return error_set(err, ERROR_UNAVAILABLE, "mkfs.btrfs is not installed (btrfs-progs)");
+    pid_t pid = fork();
+    if (pid < 0)
+        return error_sys(err, "starting mkfs.btrfs");
+    if (pid == 0)
+        exec_mkfs(program, file);
+    int status;
+    while (waitpid(pid, &status, 0) < 0)
+        if (errno != EINTR)
+            return error_sys(err, "waiting for mkfs.btrfs");
+    if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
+        return error_set(err, ERROR_UNAVAILABLE, "mkfs.btrfs failed on %s", file);
+    return 0;
+}
+
+static int make_sparse(const char *path, uint64_t size, struct error *err)
+{
+    _cleanup_fd_ int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return error_sys(err, "making %s", path);
+    if (ftruncate(fd, (off_t)size) < 0)
+        return error_sys(err, "making %s", path);
+    return 0;
+}
+
+static int make_file(const char *file, uint64_t size, struct error *err)
+{
+    char temp[PATH_MAX + 8];
+    snprintf(temp, sizeof(temp), "%s.new", file);
+    if (size == 0) {
+        uint64_t bytes = 0;
+        if (free_bytes(file, &bytes, err) < 0)
+            return -1;
+        size = volume_default_size(bytes);
+    }
+    if (size < SIZE_MIN_MIB * MIB)
+        return error_set(err, ERROR_QUOTA_EXCEEDED, "a volume of less than %d MiB is of no use",
+                         SIZE_MIN_MIB);
+    if (make_sparse(temp, size, err) < 0)
+        return -1;
+    if (run_mkfs(temp, err) < 0) {
+        unlink(temp);
+        return -1;
+    }
+    if (rename(temp, file) < 0) {
+        error_sys(err, "renaming %s", temp);
+        unlink(temp);
+        return -1;
+    }
+    return 0;
+}
+
+struct found {
+    char path[LOOP_PATH_SIZE];
+};
+
+static int take_first(const char *path, void *arg)
+{
+    struct found *found = arg;
+    snprintf(found->path, sizeof(found->path), "%s", path);
+    return 1;
+}
+
+/* Flags of the mount itself, not of the file system: through the overlays setuid programs still
+ * have to work. */
+static int mount_device(const char *device, const char *target, struct error *err)
+{
+    if (mount(device, target, "btrfs", MS_NOATIME | MS_NOSUID | MS_NODEV | MS_NOEXEC,
+              "discard=async") < 0) {
+        enum error_code code = errno == ENODEV ? ERROR_UNAVAILABLE : ERROR_INTERNAL;
+        return error_sys_as(err, code, "mounting %s on %s", device, target);
+    }
+    return 0;
+}
+
+int volume_mount(const char *file, const char *target, uint64_t size, struct error *err)
+{
+    struct found found = {0};
+    if (access(file, F_OK) < 0 && make_file(file, size, err) < 0)
+        return -1;
+    /* Attached but not mounted: another mount namespace, or somebody's hand. Never a second one. */
+    int r = loopdev_each(file, take_first, &found, err);
+    if (r < 0)
+        return -1;
+    if (r == 1)
+        return mount_device(found.path, target, err);
+    _cleanup_fd_ int device = -1; /* kept until the mount holds it */
+    if (loopdev_attach(file, found.path, &device, err) < 0)
+        return -1;
+    return mount_device(found.path, target, err);
+}
+
+int volume_unmount(const char *target, struct error *err)
+{
+    const struct timespec wait = {.tv_nsec = UNMOUNT_WAIT_MS * 1000L * 1000L};
+    for (int i = 0; i < UNMOUNT_TRIES; i++) {
+        if (umount2(target, UMOUNT_NOFOLLOW) == 0 || errno == EINVAL || errno == ENOENT)
+            return 0;
+        if (errno != EBUSY)
+            return error_sys(err, "unmounting %s", target);
+        nanosleep(&wait, NULL);
+    }
+    if (umount2(target, UMOUNT_NOFOLLOW | MNT_DETACH) < 0)
+        return error_sys(err, "unmounting %s", target);
+    return 0;
+}

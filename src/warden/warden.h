@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * The warden: the machine's parts that sandboxes are made of, the sandboxes, and the connections
+ * over which cellad asks for them. One thread, one loop; nothing in it waits for anything but
+ * starting up and shutting down.
+ */
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/buf.h"
+#include "base/error.h"
+#include "base/limits.h"
+#include "warden/cgroup.h"
+#include "warden/ids.h"
+#include "warden/image.h"
+#include "warden/record.h"
+#include "warden/sandbox.h"
+#include "warden/source.h"
+#include "warden/stage.h"
+#include "warden/storage.h"
+#include "warden/undertaker.h"
+
+struct warden_options {
+    const char *data;
+    const char *agent; /* path of the agent's program */
+    int listen_fd;     /* -1: take no connections */
+    uid_t user;        /* cellad's; only it and root may connect */
+    gid_t group;
+    uint64_t volume_size; /* 0: by the free space */
+    enum storage_kind storage;
+    const char *fail_at; /* for tests */
+};
+
+struct connection {
+    struct connection *next;
+    struct warden *warden;
+    uint64_t number;
+    struct source source;
+    struct buf in, out;
+    bool waits_to_write;
+};
+
+/* A child that removes a layer, which takes as long as the layer is big. */
+struct removal {
+    struct removal *next;
+    pid_t pid;
+    struct waiter *waiters;
+};
+
+struct warden {
+    struct warden_options options;
+    char data[PATH_MAX]; /* real path */
+    char instance[INSTANCE_ID_LEN + 1];
+    char boot_id[BOOT_ID_LEN + 1];
+    int data_fd, agents_fd, records_fd, images_fd;
+    int agent_fd; /* the agent's program, in memory of our own */
+
+    struct stage stage;
+    struct storage storage;
+    struct cgroups cgroups;
+    struct ids ids;
+    struct image host;
+    struct undertaker undertaker;
+
+    int epoll_fd;
+    struct source listener, signals;
+    struct connection *connections;
+    uint64_t connections_made;
+    struct sandbox *sandboxes;
+    struct removal *removals;
+    bool stopping;
+};
+
+/* Everything up to the first request: folders, volume, image, adoption of what runs. */
+int warden_init(struct warden *warden, const struct warden_options *options, struct error *err);
+
+/* Serves until SIGTERM. */
+int warden_run(struct warden *warden, struct error *err);
+
+/* Ends every sandbox and takes down what the warden has made outside of the data folder. */
+int warden_shutdown(struct warden *warden, struct error *err);
+
+/* Milliseconds of a clock that only goes forward. */
+uint64_t warden_now_ms(void);
+
+/* ---- connections (connection.c) ---- */
+
+int connection_accept_all(struct warden *warden, int listen_fd);
+void connection_close(struct connection *connection);
+struct connection *connection_find(struct warden *warden, uint64_t number);
+/* Sends what is in `out`; a peer that does not read is cut off. */
+void connection_flush(struct connection *connection);
+
+/* ---- requests (request.c) ---- */
+
+/* Handles one frame; answers at once or by a waiter. -1: the peer does not speak our language. */
+int request_handle(struct connection *connection, const struct frame_header *header,
+                   struct slice payload, struct error *err);
+
+/* Answers to waiters, which they free. `err` NULL: OK. */
+void answer_waiters(struct warden *warden, struct waiter **waiters, const struct error *err);
+void answer_started(struct sandbox *sandbox);
+void announce_exit(struct sandbox *sandbox);
+struct waiter *waiter_new(struct waiter from);
+
+/* ---- sandboxes ---- */
+
+struct sandbox *sandbox_find(struct warden *warden, const char *id);
+struct sandbox *sandbox_new(struct warden *warden, const char *id);
+void sandbox_free(struct sandbox *sandbox);
