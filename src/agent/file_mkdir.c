@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* FILE_MKDIR: as mkdir -p; a mode that was asked for holds for the last directory alone. */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "agent/file_entry.h"
+#include "agent/file_path.h"
+#include "agent/file_worker.h"
+#include "base/cleanup.h"
+
+static int check_way(const char *path, struct error *err)
+{
+    _cleanup_fd_ int fd = path_open(path, O_PATH);
+    struct stat st;
+    if (fd >= 0 && fstat(fd, &st) == 0 && !S_ISDIR(st.st_mode))
+        return error_set(err, ERROR_ALREADY_EXISTS, "%.200s: exists and is not a directory", path);
+    return 0;
+}
+
+int file_mkdir(struct file_worker *worker, uint32_t id, const void *msg, struct error *err)
+{
+    const struct file_mkdir *mkdir = msg;
+    if (mkdir->mode != FILE_MODE_DEFAULT && mkdir->mode > 07777)
+        return error_set(err, ERROR_INVALID_ARGUMENT, "%.200s: mode %llo is over 7777", mkdir->path,
+                         (unsigned long long)mkdir->mode);
+    _cleanup_fd_ int fd = -1;
+    if (path_check(mkdir->path, err) < 0 || check_way(mkdir->path, err) < 0 ||
+        path_make_dirs(mkdir->path, &fd, err) < 0)
+        return -1;
+    /* fd is O_PATH, which fchmod() does not take. */
+    if (mkdir->mode != FILE_MODE_DEFAULT && fchmodat(fd, ".", (mode_t)mkdir->mode, 0) < 0)
+        return error_sys(err, "%.200s: mode", mkdir->path);
+    return file_answer_fd(worker, id, mkdir->path, fd, err);
+}

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* FILE_STAT and FILE_LIST: looking, without changing anything. */
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "agent/file_entry.h"
+#include "agent/file_path.h"
+#include "agent/file_worker.h"
+#include "base/cleanup.h"
+#include "base/limits.h"
+
+static enum file_type type_of(mode_t mode)
+{
+    switch (mode & S_IFMT) {
+    case S_IFREG:
+        return FILE_REGULAR;
+    case S_IFDIR:
+        return FILE_DIRECTORY;
+    case S_IFLNK:
+        return FILE_SYMLINK;
+    default:
+        return FILE_OTHER;
+    }
+}
+
+int file_answer_entry(struct file_worker *worker, uint32_t id, const char *path,
+                      const struct stat *st, const char *target, struct entry_names *names,
+                      struct error *err)
+{
+    struct file_entry entry = {
+        .path = path,
+        .type = type_of(st->st_mode),
+        .mode = st->st_mode & 07777,
+        .size = (uint64_t)st->st_size,
+        /* Before 1970 there are no files worth a negative number on the wire. */
+        .mtime_ms = st->st_mtim.tv_sec < 0 ? 0
+                                           : (uint64_t)st->st_mtim.tv_sec * 1000 +
+                                                 (uint64_t)st->st_mtim.tv_nsec / 1000000,
+        .uid = st->st_uid,
+        .gid = st->st_gid,
+        .owner = id_names_get(&names->users, st->st_uid),
+        .group = id_names_get(&names->groups, st->st_gid),
+        .target = target,
+    };
+    return file_answer(worker, &file_entry_schema, id, &entry, err);
+}
+
+int file_answer_fd(struct file_worker *worker, uint32_t id, const char *path, int fd,
+                   struct error *err)
+{
+    struct entry_names names = ENTRY_NAMES_INIT;
+    struct stat st;
+    if (fstat(fd, &st) < 0)
+        return error_sys(err, "%.200s", path);
+    return file_answer_entry(worker, id, path, &st, NULL, &names, err);
+}
+
+int file_stat(struct file_worker *worker, uint32_t id, const void *msg, struct error *err)
+{
+    const struct file_ref *ref = msg;
+    if (path_check(ref->path, err) < 0)
+        return -1;
+    _cleanup_fd_ int fd = path_open(ref->path, O_PATH);
+    if (fd < 0)
+        return error_sys(err, "%.200s", ref->path);
+    return file_answer_fd(worker, id, ref->path, fd, err);
+}
+
+/* One name of a directory. It may be gone by now: then it is not there. */
+static int list_name(struct file_worker *worker, uint32_t id, int dir_fd, const char *name,
+                     struct entry_names *names, struct error *err)
+{
+    struct stat st;
+    char target[PATH_BYTES_MAX];
+    if (fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT) < 0) {
+        if (errno == ENOENT)
+            return 0;
+        return error_sys(err, "%.200s", name);
+    }
+    ssize_t len = -1;
+    if (S_ISLNK(st.st_mode))
+        len = readlinkat(dir_fd, name, target, sizeof(target) - 1);
+    if (len >= 0)
+        target[len] = '\0';
+    return file_answer_entry(worker, id, name, &st, len >= 0 ? target : NULL, names, err);
+}
+
+static int list_names(struct file_worker *worker, uint32_t id, DIR *dir, const char *path,
+                      struct entry_names *names, struct error *err)
+{
+    int count = 0;
+    for (;;) {
+        errno = 0;
+        const struct dirent *entry = readdir(dir);
+        if (entry == NULL && errno != 0)
+            return error_sys(err, "%.200s", path);
+        if (entry == NULL)
+            return 0;
+        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
+            continue;
+        if (++count > DIR_ENTRIES_MAX)
+            return error_set(err, ERROR_LIMIT_EXCEEDED, "%.200s: more than %d entries", path,
+                             DIR_ENTRIES_MAX);
+        if (list_name(worker, id, dirfd(dir), entry->d_name, names, err) < 0)
+            return -1;
+    }
+}
+
+int file_list(struct file_worker *worker, uint32_t id, const void *msg, struct error *err)
+{
+    const struct file_ref *ref = msg;
+    if (path_check(ref->path, err) < 0)
+        return -1;
+    _cleanup_fd_ int fd = path_open(ref->path, O_RDONLY | O_DIRECTORY);
+    if (fd < 0)
+        return error_sys(err, "%.200s", ref->path);
+    struct stat st;
+    if (fstat(fd, &st) < 0)
+        return error_sys(err, "%.200s", ref->path);
+    _cleanup_dir_ DIR *dir = fdopendir(fd);
+    if (dir == NULL)
+        return error_sys(err, "%.200s", ref->path);
+    steal_fd(&fd);
+
+    struct entry_names names = ENTRY_NAMES_INIT;
+    if (file_answer_entry(worker, id, ref->path, &st, NULL, &names, err) < 0 ||
+        list_names(worker, id, dir, ref->path, &names, err) < 0)
+        return -1;
+    return file_answer(worker, &wire_ok_schema, id, NULL, err);
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * Inside a file worker: one connection, one request at a time, blocking.
+ *
+ * A verb (file_*.c) reads its message, works, and queues its answer; an error it returns becomes a
+ * WIRE_ERROR. When the connection itself fails there is nobody left to tell: `lost` is set and
+ * the worker ends.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/error.h"
+#include "base/slice.h"
+#include "wire/messages.h"
+
+struct file_worker {
+    int fd;
+    struct slice received; /* bytes that the agent had read already; they come first */
+    struct buf in;
+    struct buf out;
+    bool lost;
+    bool owed; /* the sender's FILE_DATA … FILE_END of a FILE_WRITE are still to come */
+};
+
+/* Serves the connection until its end. */
+void file_worker_run(int fd, struct slice received);
+
+/* Reads exactly len bytes; -1 and `lost` at the end of the stream. */
+int file_receive(struct file_worker *worker, void *to, size_t len, struct error *err);
+int file_receive_header(struct file_worker *worker, struct frame_header *ret_header,
+                        struct error *err);
+
+/* Queues a frame; sends once enough is queued. */
+int file_answer(struct file_worker *worker, const struct wire_schema *schema, uint32_t id,
+                const void *msg, struct error *err);
+/* Sends all that is queued. */
+int file_flush(struct file_worker *worker, struct error *err);
+
+/* The verbs. */
+int file_stat(struct file_worker *worker, uint32_t id, const void *msg, struct error *err);
+int file_list(struct file_worker *worker, uint32_t id, const void *msg, struct error *err);
+int file_read(struct file_worker *worker, uint32_t id, const void *msg, struct error *err);
+int file_write(struct file_worker *worker, uint32_t id, const void *msg, struct error *err);
+int file_mkdir(struct file_worker *worker, uint32_t id, const void *msg, struct error *err);
+int file_remove(struct file_worker *worker, uint32_t id, const void *msg, struct error *err);

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * One output stream of a process: the newest `max` bytes, and a count of all.
+ *
+ * Bytes have an offset in the whole output, so a reader goes on where it was, and learns exactly
+ * what it missed. The memory is a ring that grows as output comes, so that the many processes
+ * that print a line cost a line.
+ */
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/uio.h>
+
+#include "base/buf.h"
+#include "base/slice.h"
+
+struct output {
+    char *data;
+    size_t cap;
+    size_t len;     /* in the ring */
+    size_t head;    /* index of the oldest byte */
+    size_t max;     /* what is kept and shown; the ring may be larger */
+    uint64_t total; /* bytes ever written */
+};
+
+void output_init(struct output *output, size_t max);
+void output_release(struct output *output);
+
+/*
+ * Where the next bytes go: fills iov and returns the number of pieces (1 or 2), 0 when there is
+ * no memory at all. Read into them and say how many bytes came with output_commit(). The space may
+ * overlap the oldest bytes, which are dropped by the commit; nothing else happens in between.
+ */
+int output_space(struct output *output, struct iovec iov[2]);
+void output_commit(struct output *output, size_t len);
+
+/* Appends what is in memory already. */
+void output_add(struct output *output, const char *data, size_t len);
+
+/* Counts bytes that could not be kept: what is in the ring is dropped with them. */
+void output_skip(struct output *output, size_t len);
+
+/* Offset of the oldest byte that can be read; the total when there is none. */
+uint64_t output_start(const struct output *output);
+
+/* Appends up to max bytes from offset (moved up to output_start(), and down to the total) to `out`.
+ * Returns the offset of the first byte appended. */
+uint64_t output_read(const struct output *output, uint64_t offset, size_t max, struct buf *out);
+
+/* Gives back memory that is not needed for what is kept. Call it when the stream has ended. */
+void output_trim(struct output *output);

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * The table of processes: every command that was started, while it runs and for a while after.
+ *
+ * A process has ended when its leader was reaped. Its tree may live on in the background, and
+ * its output is collected until the last writer has closed it. Records of processes that are
+ * over in every respect are dropped, oldest first, past PROCESSES_KEPT_MAX of them or
+ * LOG_BYTES_KEPT_MAX of their memory.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "agent/output.h"
+#include "agent/tree.h"
+#include "agent/watch.h"
+#include "base/error.h"
+#include "base/slice.h"
+#include "wire/messages.h"
+
+struct connection;
+
+enum waiter_kind {
+    WAIT_START, /* AGENT_EXEC without EXEC_WAIT: exec was reached */
+    WAIT_END,   /* EXEC_WAIT and AGENT_WAIT: the leader has ended */
+    WAIT_GONE,  /* AGENT_STOP: nothing of the tree is left */
+};
+
+struct waiter {
+    struct waiter *next;
+    struct connection *connection;
+    uint32_t id;
+    enum waiter_kind kind;
+};
+
+struct stream {
+    struct watch watch; /* not started: the end was reached */
+    struct output output;
+};
+
+struct process {
+    struct process *next;
+    uint64_t sequence; /* counts up: the order of the table */
+    pid_t pid;
+    char *command;
+    size_t command_len;
+    char *cwd;
+    char *user;
+
+    bool starting; /* exec was not reached yet */
+    bool failed;   /* … and will not be: the record goes at the end of the turn */
+    bool ended;
+    bool tree_gone;
+    enum process_state state;
+    enum process_state end_state; /* what its end will be called; PROCESS_RUNNING: by itself */
+    bool kill_sent;
+    int exit_code;
+    int signal;
+    uint64_t started_ms;
+    uint64_t ended_ms;
+    uint64_t timeout_at; /* monotonic ms; 0: none */
+    uint64_t kill_at;    /* end of the grace of a stop; 0: none */
+    uint64_t retry_at;   /* when to look at a dying tree again; 0: not */
+
+    struct watch status;
+    struct exec_plan *plan;   /* what the child is carrying out, while it is starting */
+    uint64_t listen_at;       /* when its descriptors get into the loop; 0: they are */
+    struct stream streams[2]; /* LOG_STDOUT - 1, LOG_STDERR - 1 */
+    struct tree tree;
+    struct waiter *waiters;
+};
+
+/* Starts a command. The answer goes out when the time has come, unless this fails. `payload` is
+ * the encoded form of *exec. */
+int process_exec(struct agent *agent, struct connection *connection, uint32_t id,
+                 const struct agent_exec *exec, struct slice payload, struct error *err);
+
+/* PROCESS_NOT_FOUND when there is none. */
+struct process *process_find(struct agent *agent, uint64_t pid, struct error *err);
+
+/* The first process after a place in the table (0: the first of all). */
+struct process *process_after(struct agent *agent, uint64_t sequence);
+
+/* Answers when that has come true, perhaps at once. */
+int process_add_waiter(struct agent *agent, struct process *process, enum waiter_kind kind,
+                       struct connection *connection, uint32_t id, struct error *err);
+
+/* grace_ms 0: SIGKILL now; else SIGTERM now and SIGKILL later. */
+void process_stop(struct agent *agent, struct process *process, uint64_t grace_ms);
+
+/* Takes what the process has written and the loop has not told of yet, the ends of its streams too.
+ */
+void process_catch_up(struct agent *agent, struct process *process);
+
+/* Answers with AGENT_PROCESS, with the newest output if asked for. */
+void process_answer(struct agent *agent, struct process *process, struct connection *connection,
+                    uint32_t id, bool with_output);
+
+/* --- for the loop --- */
+
+/* A child was reaped (status as of waitpid); true when it was the leader of a process. */
+bool processes_reaped(struct agent *agent, pid_t pid, int status);
+/* After all children of a turn were reaped: trees may have become empty. */
+void processes_check_trees(struct agent *agent);
+/* Time-outs and ends of grace. */
+void processes_tick(struct agent *agent, uint64_t now);
+/* When processes_tick() has to be called next; UINT64_MAX: never. */
+uint64_t processes_deadline(const struct agent *agent);
+/* Nobody is there any more to answer to. */
+void processes_forget_connection(struct agent *agent, const struct connection *connection);
+/* End of the turn: drops what is no longer kept. The list itself changes here alone. */
+void processes_drop(struct agent *agent);
+void processes_release(struct agent *agent);
