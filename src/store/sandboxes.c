@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Sandboxes and their events, to and from rows. */
+
+#include "store/store.h"
+
+#include "base/cleanup.h"
+#include "base/limits.h"
+#include "store/state.h"
+
+struct put {
+    const struct store_sandbox *row;
+    const struct store_event *event;
+};
+
+static int put_row(struct sql_db *db, const struct store_sandbox *row, struct error *err)
+{
+    const struct sql_param params[] = {
+        PARAM_TEXT(row->id),         PARAM_TEXT(row->workspace),  PARAM_TEXT(row->name),
+        PARAM_TEXT(row->status),     PARAM_TEXT(row->image),      PARAM_TEXT(row->cpu),
+        PARAM_TEXT(row->memory),     PARAM_TEXT(row->disk),       PARAM_BYTES(row->env),
+        PARAM_INT(row->enabled),     PARAM_INT(row->created_ms),  PARAM_INT(row->updated_ms),
+        PARAM_TEXT(row->created_by), PARAM_TEXT(row->updated_by),
+    };
+    if (sql_run(db, SQL_SANDBOX_PUT, params, ARRAY_LEN(params), "storing a sandbox", err) == 0)
+        return 0;
+    /* The only UNIQUE constraint besides the id, which the statement takes care of. */
+    if (sqlite3_extended_errcode(db->handle) == SQLITE_CONSTRAINT_UNIQUE)
+        error_set(err, ERROR_ALREADY_EXISTS,
+                  "a sandbox named \"%s\" exists in the workspace \"%s\"", row->name,
+                  row->workspace);
+    return -1;
+}
+
+static int add_event(struct sql_db *db, const char *id, const struct store_event *event,
+                     struct error *err)
+{
+    static const char doing[] = "storing an event";
+    const struct sql_param params[] = {
+        PARAM_TEXT(id),
+        PARAM_INT((int64_t)event->revision),
+        PARAM_TEXT(event->type),
+        PARAM_TEXT(event->status),
+        PARAM_TEXT(event->message),
+        PARAM_INT(event->time_ms),
+    };
+    const struct sql_param trim[] = {PARAM_TEXT(id), PARAM_INT(EVENTS_KEPT_MAX)};
+    const struct sql_param given[] = {PARAM_INT((int64_t)event->revision)};
+    if (sql_run(db, SQL_EVENT_ADD, params, ARRAY_LEN(params), doing, err) < 0 ||
+        sql_run(db, SQL_EVENT_TRIM, trim, ARRAY_LEN(trim), doing, err) < 0)
+        return -1;
+    return sql_run(db, SQL_REVISION_GIVEN, given, ARRAY_LEN(given), doing, err);
+}
+
+static int put_sandbox(struct sql_db *db, void *arg, struct error *err)
+{
+    const struct put *put = arg;
+    if (put_row(db, put->row, err) < 0)
+        return -1;
+    return put->event == NULL ? 0 : add_event(db, put->row->id, put->event, err);
+}
+
+int store_put_sandbox(struct store *store, const struct store_sandbox *row,
+                      const struct store_event *event, struct error *err)
+{
+    struct put put = {row, event};
+    return store_change(store, put_sandbox, &put, err);
+}
+
+static int delete_sandbox(struct sql_db *db, void *arg, struct error *err)
+{
+    const struct sql_param params[] = {PARAM_TEXT((const char *)arg)};
+    return sql_run(db, SQL_SANDBOX_DELETE, params, 1, "deleting a sandbox", err);
+}
+
+int store_delete_sandbox(struct store *store, const char *id, struct error *err)
+{
+    return store_change(store, delete_sandbox, (void *)id, err);
+}
+
+/* --- reading --- */
+
+static const char *text(sqlite3_stmt *row, int column)
+{
+    return (const char *)sqlite3_column_text(row, column);
+}
+
+static struct slice bytes(sqlite3_stmt *row, int column)
+{
+    const char *data = sqlite3_column_blob(row, column);
+    return (struct slice){data, (size_t)sqlite3_column_bytes(row, column)};
+}
+
+struct load {
+    struct sql_db *db;
+    const struct store_load *to;
+    const char *id; /* of the sandbox whose events come */
+};
+
+static int load_event(void *ctx, sqlite3_stmt *row, struct error *err)
+{
+    const struct load *load = ctx;
+    const struct store_event event = {
+        .type = text(row, 0),
+        .status = text(row, 1),
+        .message = text(row, 2),
+        .time_ms = sqlite3_column_int64(row, 3),
+        .revision = (uint64_t)sqlite3_column_int64(row, 4),
+    };
+    return load->to->event(load->to->ctx, load->id, &event, err);
+}
+
+static int load_sandbox(void *ctx, sqlite3_stmt *row, struct error *err)
+{
+    struct load *load = ctx;
+    const struct store_sandbox sandbox = {
+        .id = text(row, 0),
+        .workspace = text(row, 1),
+        .name = text(row, 2),
+        .status = text(row, 3),
+        .image = text(row, 4),
+        .cpu = text(row, 5),
+        .memory = text(row, 6),
+        .disk = text(row, 7),
+        .env = bytes(row, 8),
+        .enabled = sqlite3_column_int(row, 9) != 0,
+        .created_ms = sqlite3_column_int64(row, 10),
+        .updated_ms = sqlite3_column_int64(row, 11),
+        .created_by = text(row, 12),
+        .updated_by = text(row, 13),
+    };
+    if (load->to->sandbox(load->to->ctx, &sandbox, err) < 0)
+        return -1;
+    if (load->to->event == NULL)
+        return 0;
+    load->id = sandbox.id;
+    const struct sql_param params[] = {PARAM_TEXT(sandbox.id)};
+    return sql_each(load->db, SQL_EVENTS_OF, params, 1, load_event, load, "loading events", err);
+}
+
+static int load_all(struct sql_db *db, void *arg, struct error *err)
+{
+    struct load load = {db, arg, NULL};
+    return sql_each(db, SQL_SANDBOX_ALL, NULL, 0, load_sandbox, &load, "loading sandboxes", err);
+}
+
+int store_load_all(struct store *store, const struct store_load *load, struct error *err)
+{
+    return store_read(store, load_all, (void *)load, err);
+}
+
+static int take_revision(void *ctx, sqlite3_stmt *row, struct error *err)
+{
+    *(uint64_t *)ctx = (uint64_t)sqlite3_column_int64(row, 0);
+    return 0;
+}
+
+static int last_revision(struct sql_db *db, void *arg, struct error *err)
+{
+    return sql_each(db, SQL_REVISION_LAST, NULL, 0, take_revision, arg, "reading the revision",
+                    err);
+}
+
+int store_last_revision(struct store *store, uint64_t *ret_revision, struct error *err)
+{
+    return store_read(store, last_revision, ret_revision, err);
+}

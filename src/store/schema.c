@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * What the tables look like, and how they came to. user_version counts the steps that were done;
+ * it changes in the same transaction as the tables do, so there is no state in between.
+ */
+
+#include "store/schema.h"
+
+#include <stdio.h>
+
+#include "base/cleanup.h"
+#include "store/sql.h"
+
+const struct migration schema_migrations[] = {
+    {1, "CREATE TABLE sandbox ("
+        "  id TEXT NOT NULL PRIMARY KEY,"
+        "  workspace TEXT NOT NULL,"
+        "  name TEXT NOT NULL,"
+        "  status TEXT NOT NULL,"
+        "  image TEXT NOT NULL,"
+        "  cpu TEXT, memory TEXT, disk TEXT,"
+        "  env BLOB NOT NULL,"
+        "  enabled INTEGER NOT NULL,"
+        "  created_ms INTEGER NOT NULL, updated_ms INTEGER NOT NULL,"
+        "  created_by TEXT, updated_by TEXT,"
+        "  UNIQUE (workspace, name)"
+        ") STRICT, WITHOUT ROWID;"
+        /* The events of a sandbox lie together, in order. */
+        "CREATE TABLE event ("
+        "  sandbox TEXT NOT NULL REFERENCES sandbox (id) ON DELETE CASCADE,"
+        "  revision INTEGER NOT NULL,"
+        "  type TEXT NOT NULL,"
+        "  status TEXT NOT NULL,"
+        "  message TEXT,"
+        "  time_ms INTEGER NOT NULL,"
+        "  PRIMARY KEY (sandbox, revision)"
+        ") STRICT, WITHOUT ROWID;"
+        /* What was given out must not be given out again, even when its events are gone. */
+        "CREATE TABLE counter ("
+        "  name TEXT NOT NULL PRIMARY KEY,"
+        "  value INTEGER NOT NULL"
+        ") STRICT, WITHOUT ROWID;"
+        "INSERT INTO counter (name, value) VALUES ('revision', 0);"},
+    {2, "CREATE TABLE api_key ("
+        "  hash TEXT NOT NULL PRIMARY KEY,"
+        "  name TEXT NOT NULL,"
+        "  workspace TEXT NOT NULL,"
+        "  scopes INTEGER NOT NULL,"
+        "  created_ms INTEGER NOT NULL"
+        ") STRICT, WITHOUT ROWID;"},
+};
+const size_t schema_migration_count = ARRAY_LEN(schema_migrations);
+
+static int read_version(sqlite3 *handle, int *ret_version, struct error *err)
+{
+    static const char doing[] = "reading the database's version";
+    sqlite3_stmt *statement = NULL;
+    if (sqlite3_prepare_v2(handle, "PRAGMA user_version", -1, &statement, NULL) != SQLITE_OK ||
+        sqlite3_step(statement) != SQLITE_ROW) {
+        sql_error(handle, doing, err);
+        sqlite3_finalize(statement);
+        return -1;
+    }
+    *ret_version = sqlite3_column_int(statement, 0);
+    sqlite3_finalize(statement);
+    return 0;
+}
+
+static int refuse_newer(int version, int newest, struct error *err)
+{
+    return error_set(err, ERROR_CONFLICT,
+                     "the database has schema version %d and this program knows %d at most: it "
+                     "was used by a newer version of Cella",
+                     version, newest);
+}
+
+/* One step, unless another process has done it meanwhile. Inside a transaction. */
+static int step(sqlite3 *handle, const struct migration *migration, struct error *err)
+{
+    int version;
+    char doing[64], set_version[64];
+    snprintf(doing, sizeof(doing), "bringing the database to version %d", migration->version);
+    snprintf(set_version, sizeof(set_version), "PRAGMA user_version = %d", migration->version);
+    if (read_version(handle, &version, err) < 0)
+        return -1;
+    if (version >= migration->version)
+        return 0;
+    if (sql_script(handle, migration->script, doing, err) < 0)
+        return -1;
+    return sql_script(handle, set_version, doing, err);
+}
+
+int schema_migrate(sqlite3 *handle, const struct migration *migrations, size_t n, struct error *err)
+{
+    static const char doing[] = "migrating the database";
+    int version, newest = migrations[n - 1].version;
+    if (read_version(handle, &version, err) < 0)
+        return -1;
+    if (version > newest)
+        return refuse_newer(version, newest, err);
+    for (size_t i = 0; i < n; i++) {
+        if (migrations[i].version <= version)
+            continue;
+        if (sql_script(handle, "BEGIN IMMEDIATE", doing, err) < 0)
+            return -1;
+        if (step(handle, &migrations[i], err) < 0 || sql_script(handle, "COMMIT", doing, err) < 0) {
+            sqlite3_exec(handle, "ROLLBACK", NULL, NULL, NULL);
+            return -1;
+        }
+    }
+    return schema_check(handle, migrations, n, err);
+}
+
+int schema_check(sqlite3 *handle, const struct migration *migrations, size_t n, struct error *err)
+{
+    int version, newest = migrations[n - 1].version;
+    if (read_version(handle, &version, err) < 0)
+        return -1;
+    if (version > newest)
+        return refuse_newer(version, newest, err);
+    if (version < newest)
+        return error_set(err, ERROR_CONFLICT,
+                         "the database has schema version %d and this program needs %d: start the "
+                         "server once to bring it up to date",
+                         version, newest);
+    return 0;
+}

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Every statement in one table, and the few ways to run one. Preparing costs more than running, so
+ * statements are kept for as long as the database is open.
+ */
+
+#include "store/sql.h"
+
+#include "base/cleanup.h"
+
+static const char *const texts[SQL_COUNT] = {
+    [SQL_BEGIN] = "BEGIN IMMEDIATE",
+    [SQL_COMMIT] = "COMMIT",
+    [SQL_ROLLBACK] = "ROLLBACK",
+
+    /* Not INSERT OR REPLACE: that would take another sandbox's name, and events with it. */
+    [SQL_SANDBOX_PUT] =
+        "INSERT INTO sandbox (id, workspace, name, status, image, cpu, memory, disk, env, enabled,"
+        "                     created_ms, updated_ms, created_by, updated_by)"
+        " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)"
+        " ON CONFLICT (id) DO UPDATE SET"
+        "  workspace = ?2, name = ?3, status = ?4, image = ?5, cpu = ?6, memory = ?7, disk = ?8,"
+        "  env = ?9, enabled = ?10, created_ms = ?11, updated_ms = ?12, created_by = ?13,"
+        "  updated_by = ?14",
+    [SQL_SANDBOX_DELETE] = "DELETE FROM sandbox WHERE id = ?1",
+    [SQL_SANDBOX_ALL] =
+        "SELECT id, workspace, name, status, image, cpu, memory, disk, env, enabled,"
+        "       created_ms, updated_ms, created_by, updated_by"
+        " FROM sandbox ORDER BY created_ms, id",
+
+    [SQL_EVENT_ADD] = "INSERT INTO event (sandbox, revision, type, status, message, time_ms)"
+                      " VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+    [SQL_EVENT_TRIM] = "DELETE FROM event WHERE sandbox = ?1 AND revision <="
+                       " (SELECT revision FROM event WHERE sandbox = ?1"
+                       "  ORDER BY revision DESC LIMIT 1 OFFSET ?2)",
+    [SQL_EVENTS_OF] = "SELECT type, status, message, time_ms, revision FROM event"
+                      " WHERE sandbox = ?1 ORDER BY revision",
+
+    [SQL_REVISION_GIVEN] = "UPDATE counter SET value = ?1 WHERE name = 'revision' AND value < ?1",
+    [SQL_REVISION_LAST] = "SELECT value FROM counter WHERE name = 'revision'",
+
+    [SQL_KEY_PUT] = "INSERT INTO api_key (hash, name, workspace, scopes, created_ms)"
+                    " VALUES (?1, ?2, ?3, ?4, ?5)"
+                    " ON CONFLICT (hash) DO UPDATE SET"
+                    "  name = ?2, workspace = ?3, scopes = ?4, created_ms = ?5",
+    [SQL_KEY_FORGET] = "DELETE FROM api_key WHERE name = ?1",
+    [SQL_KEY_ALL] = "SELECT hash, name, workspace, scopes, created_ms FROM api_key"
+                    " ORDER BY created_ms, hash",
+};
+
+/* SQLite's primary result codes that mean something to a user; the others are INTERNAL. */
+static const struct {
+    int result;
+    enum error_code code;
+} result_rows[] = {
+    {SQLITE_FULL, ERROR_QUOTA_EXCEEDED},    {SQLITE_BUSY, ERROR_UNAVAILABLE},
+    {SQLITE_LOCKED, ERROR_UNAVAILABLE},     {SQLITE_READONLY, ERROR_PERMISSION_DENIED},
+    {SQLITE_PERM, ERROR_PERMISSION_DENIED}, {SQLITE_AUTH, ERROR_PERMISSION_DENIED},
+    {SQLITE_CONSTRAINT, ERROR_CONFLICT},    {SQLITE_NOMEM, ERROR_LIMIT_EXCEEDED},
+};
+
+int sql_error(sqlite3 *handle, const char *doing, struct error *err)
+{
+    int result = sqlite3_errcode(handle);
+    int sys = sqlite3_system_errno(handle);
+    enum error_code code = ERROR_INTERNAL;
+    if (result == SQLITE_CANTOPEN && sys != 0)
+        code = error_from_errno(sys);
+    for (size_t i = 0; i < ARRAY_LEN(result_rows); i++)
+        if (result_rows[i].result == (result & 0xff))
+            code = result_rows[i].code;
+    return error_set(err, code, "%s: %s", doing, sqlite3_errmsg(handle));
+}
+
+int sql_script(sqlite3 *handle, const char *script, const char *doing, struct error *err)
+{
+    if (sqlite3_exec(handle, script, NULL, NULL, NULL) != SQLITE_OK)
+        return sql_error(handle, doing, err);
+    return 0;
+}
+
+static int bind(sqlite3_stmt *statement, int at, const struct sql_param *param)
+{
+    if (param->kind == SQL_INT)
+        return sqlite3_bind_int64(statement, at, param->number);
+    if (param->kind == SQL_TEXT) /* NULL data binds NULL */
+        return sqlite3_bind_text64(statement, at, param->bytes.data, param->bytes.len,
+                                   SQLITE_STATIC, SQLITE_UTF8);
+    const char *data = param->bytes.len == 0 ? "" : param->bytes.data;
+    return sqlite3_bind_blob64(statement, at, data, param->bytes.len, SQLITE_STATIC);
+}
+
+/* The statement, with its parameters. Borrowed; sqlite3_reset() it after use. */
+static sqlite3_stmt *start(struct sql_db *db, enum sql sql, const struct sql_param *params,
+                           size_t n, const char *doing, struct error *err)
+{
+    sqlite3_stmt **statement = &db->statements[sql];
+    if (*statement == NULL &&
+        sqlite3_prepare_v3(db->handle, texts[sql], -1, SQLITE_PREPARE_PERSISTENT, statement,
+                           NULL) != SQLITE_OK) {
+        sql_error(db->handle, doing, err);
+        return NULL;
+    }
+    for (size_t i = 0; i < n; i++)
+        if (bind(*statement, (int)i + 1, &params[i]) != SQLITE_OK) {
+            sql_error(db->handle, doing, err);
+            return NULL;
+        }
+    return *statement;
+}
+
+/* The parameters were borrowed: nothing may be left that points at them. */
+static void finish(sqlite3_stmt *statement)
+{
+    sqlite3_reset(statement);
+    sqlite3_clear_bindings(statement);
+}
+
+int sql_run(struct sql_db *db, enum sql sql, const struct sql_param *params, size_t n,
+            const char *doing, struct error *err)
+{
+    return sql_each(db, sql, params, n, NULL, NULL, doing, err);
+}
+
+int sql_each(struct sql_db *db, enum sql sql, const struct sql_param *params, size_t n,
+             int (*row)(void *ctx, sqlite3_stmt *row, struct error *err), void *ctx,
+             const char *doing, struct error *err)
+{
+    sqlite3_stmt *statement = start(db, sql, params, n, doing, err);
+    if (statement == NULL)
+        return -1;
+    int result = SQLITE_DONE, r = 0;
+    while (r == 0 && (result = sqlite3_step(statement)) == SQLITE_ROW)
+        if (row != NULL)
+            r = row(ctx, statement, err);
+    if (r == 0 && result != SQLITE_DONE)
+        r = sql_error(db->handle, doing, err);
+    finish(statement);
+    return r;
+}
+
+void sql_release(struct sql_db *db)
+{
+    for (int i = 0; i < SQL_COUNT; i++)
+        sqlite3_finalize(db->statements[i]);
+    sqlite3_close(db->handle);
+    *db = (struct sql_db){0};
+}

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * The statements of this folder, and running them. Each is prepared on its first use and kept. A
+ * statement's parameters are given as a list, in order; what SQLite says when it fails becomes our
+ * error here and nowhere else.
+ */
+
+#include <stdint.h>
+
+#include <sqlite3.h>
+
+#include "base/error.h"
+#include "base/slice.h"
+
+enum sql {
+    SQL_BEGIN,
+    SQL_COMMIT,
+    SQL_ROLLBACK,
+    SQL_SANDBOX_PUT,
+    SQL_SANDBOX_DELETE,
+    SQL_SANDBOX_ALL,
+    SQL_EVENT_ADD,
+    SQL_EVENT_TRIM,
+    SQL_EVENTS_OF,
+    SQL_REVISION_GIVEN,
+    SQL_REVISION_LAST,
+    SQL_KEY_PUT,
+    SQL_KEY_FORGET,
+    SQL_KEY_ALL,
+    SQL_COUNT
+};
+
+struct sql_db {
+    sqlite3 *handle;
+    sqlite3_stmt *statements[SQL_COUNT];
+};
+
+struct sql_param {
+    enum { SQL_TEXT, SQL_INT, SQL_BYTES } kind;
+    struct slice bytes; /* of a text too; data NULL: NULL */
+    int64_t number;
+};
+
+#define PARAM_TEXT(str)                                                                            \
+    {                                                                                              \
+        .kind = SQL_TEXT, .bytes = slice_of(str)                                                   \
+    }
+#define PARAM_INT(n)                                                                               \
+    {                                                                                              \
+        .kind = SQL_INT, .number = (n)                                                             \
+    }
+#define PARAM_BYTES(slice)                                                                         \
+    {                                                                                              \
+        .kind = SQL_BYTES, .bytes = (slice)                                                        \
+    }
+
+/* Sets the error from what SQLite said last, and returns -1. */
+int sql_error(sqlite3 *handle, const char *doing, struct error *err);
+
+/* Text of several statements, outside the list: pragmas and migrations. */
+int sql_script(sqlite3 *handle, const char *script, const char *doing, struct error *err);
+
+/* Runs a statement that gives no rows. */
+int sql_run(struct sql_db *db, enum sql sql, const struct sql_param *params, size_t n,
+            const char *doing, struct error *err);
+
+/* Runs one that does, and hands each row to `row` (0 to go on), which may run other statements. */
+int sql_each(struct sql_db *db, enum sql sql, const struct sql_param *params, size_t n,
+             int (*row)(void *ctx, sqlite3_stmt *row, struct error *err), void *ctx,
+             const char *doing, struct error *err);
+
+void sql_release(struct sql_db *db); /* statements and handle */

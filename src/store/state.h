@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* What the files of this folder share about an open store. */
+
+#include <pthread.h>
+
+#include "loop/work.h"
+#include "store/sql.h"
+#include "store/store.h"
+
+struct store {
+    struct sql_db db;
+    struct loop *loop;
+    struct workers *workers; /* NULL: every call is made directly */
+    pthread_mutex_t mutex;   /* held for a whole call, since a transaction is the connection's */
+};
+
+/* Makes a call where it belongs: on the store's thread when the caller is a coroutine, here
+ * otherwise; in a transaction that is rolled back when fn fails. */
+int store_change(struct store *store, int (*fn)(struct sql_db *db, void *arg, struct error *err),
+                 void *arg, struct error *err);
+
+/* Makes a call here, without a transaction: reading at start-up, whose callbacks belong to the
+ * caller's thread. */
+int store_read(struct store *store, int (*fn)(struct sql_db *db, void *arg, struct error *err),
+               void *arg, struct error *err);

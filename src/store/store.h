@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * What outlives the process: sandboxes, their events, API keys. SQLite (WAL, synchronous=NORMAL: a
+ * commit survives the death of any process, the last ones may be lost in a power cut); all SQL of
+ * the project is in this folder.
+ *
+ * cellad holds the live state in memory and writes through: a change is acknowledged to a client
+ * after its store call has returned. Calls run on the store's own thread when made on a coroutine
+ * (the loop goes on meanwhile), in the order they were made, and directly otherwise (start-up,
+ * tests, other programs). Several changes waiting at the same time may share one transaction.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "base/slice.h"
+#include "loop/loop.h"
+
+struct store;
+
+struct store_sandbox {
+    const char *id;
+    const char *workspace;
+    const char *name;
+    const char *status; /* sandbox/sandbox.h's names: "running", … */
+    const char *image;
+    const char *cpu, *memory, *disk; /* as they were asked for */
+    struct slice env;                /* "NAME=value" list */
+    bool enabled;
+    int64_t created_ms, updated_ms;
+    const char *created_by, *updated_by;
+};
+
+struct store_event {
+    const char *type;   /* CREATE, START, STOP, … */
+    const char *status; /* SUCCESS, FAILURE */
+    const char *message;
+    int64_t time_ms;
+    uint64_t revision; /* one sequence over all sandboxes; shown as "rev-123" */
+};
+
+/* Opens or makes the database at path and brings its schema up to date (migrations are numbered,
+ * each in a transaction; a database from a newer version is refused). loop may be NULL: then every
+ * call is made directly. read_only: for looking at another process's database. */
+int store_open(struct loop *loop, const char *path, bool read_only, struct store **ret_store,
+               struct error *err);
+void store_close(struct store *store);
+
+/* Start-up: every sandbox, each followed by its events, oldest first. Loading (keys too) calls back
+ * on the caller's thread, in the middle of a query: a callback must not call the store. */
+struct store_load {
+    int (*sandbox)(void *ctx, const struct store_sandbox *row, struct error *err);
+    int (*event)(void *ctx, const char *sandbox_id, const struct store_event *event,
+                 struct error *err);
+    void *ctx;
+};
+int store_load_all(struct store *store, const struct store_load *load, struct error *err);
+
+/* Inserts or replaces a sandbox and appends an event (may be NULL) in one transaction; keeps the
+ * newest EVENTS_KEPT_MAX events. ALREADY_EXISTS when the workspace has another one of that name. */
+int store_put_sandbox(struct store *store, const struct store_sandbox *row,
+                      const struct store_event *event, struct error *err);
+/* With its events. Fine when it is not there. */
+int store_delete_sandbox(struct store *store, const char *id, struct error *err);
+/* The highest revision ever given out, so that numbers are not used twice. */
+int store_last_revision(struct store *store, uint64_t *ret_revision, struct error *err);
+
+/* API keys, by the SHA-256 of the key in lower-case hex. */
+struct store_key {
+    char hash[65];
+    char name[64]; /* who it is in createdBy and logs */
+    char workspace[64];
+    unsigned scopes; /* auth/scope.h bits */
+    int64_t created_ms;
+};
+int store_put_key(struct store *store, const struct store_key *key, struct error *err);
+/* Removes other keys of that name first: a name has one key. */
+int store_replace_key(struct store *store, const struct store_key *key, struct error *err);
+int store_load_keys(struct store *store,
+                    int (*each)(void *ctx, const struct store_key *key, struct error *err),
+                    void *ctx, struct error *err);
