@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * A channel pairs answers with the coroutines that wait for them. It is the only code in cellad
+ * that reads frames from several askers' answers on one stream, for wardens and agents alike, so
+ * that the rules for a hostile other end are written once.
+ */
+
+#include "provider/channel.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/limits.h"
+#include "loop/co.h"
+#include "loop/net.h"
+#include "wire/messages.h"
+
+enum {
+    READ_CHUNK = 64 * 1024,
+    WRITE_TIMEOUT_MS = 30 * 1000,
+};
+
+struct frame_copy {
+    struct frame_copy *next;
+    uint16_t type;
+    struct slice payload;
+};
+
+/* One request under way. Lives on the caller's stack. */
+struct call {
+    struct call *next;
+    uint32_t id;
+    uint16_t item_type; /* what is collected until the end; 0: the first frame is the end */
+    size_t max_items, items;
+    struct arena *arena;
+    struct frame_copy *first, **last;
+    bool done;
+    bool failed;
+    struct error error;
+    struct co_cond answered;
+};
+
+struct channel {
+    struct loop *loop;
+    struct watch watch;
+    struct channel_events events;
+    int fd; /* -1 when closed */
+    struct buf in;
+    struct call *calls;
+    unsigned call_count;
+    uint32_t next_id;
+    bool writing; /* one writer at a time: a frame may take several writes */
+    struct co_cond write_turn;
+    unsigned users; /* coroutines inside channel_call() */
+    bool freed;
+};
+
+static void channel_release(struct channel *c)
+{
+    if (!c->freed || c->users > 0)
+        return;
+    buf_release(&c->in);
+    free(c);
+}
+
+static void finish(struct call *call, const struct error *why)
+{
+    if (call->done)
+        return;
+    call->done = true;
+    if (why != NULL) {
+        call->failed = true;
+        call->error = *why;
+    }
+    co_cond_wake_all(&call->answered);
+}
+
+static void close_channel(struct channel *c, const struct error *why)
+{
+    if (c->fd < 0)
+        return;
+    watch_stop(&c->watch);
+    close(steal_fd(&c->fd));
+    for (struct call *call = c->calls; call != NULL; call = call->next)
+        finish(call, why);
+    co_cond_wake_all(&c->write_turn);
+    if (!c->freed && c->events.closed != NULL)
+        c->events.closed(c->events.ctx);
+}
+
+static int take_frame(struct channel *c, const struct frame_header *header, struct slice payload,
+                      struct error *err)
+{
+    if (header->id == 0) {
+        if (c->events.event == NULL)
+            return error_set(err, ERROR_UNAVAILABLE, "unexpected event %u", header->type);
+        c->events.event(c->events.ctx, header, payload);
+        return 0;
+    }
+    struct call *call = c->calls;
+    while (call != NULL && call->id != header->id)
+        call = call->next;
+    if (call == NULL || call->done) {
+        /* An answer to a call that was given up is fine; one to a call never made is not. */
+        if (header->id >= c->next_id)
+            return error_set(err, ERROR_UNAVAILABLE, "answer to a request that was never made");
+        return 0;
+    }
+    if (call->items++ > call->max_items)
+        return error_set(err, ERROR_LIMIT_EXCEEDED, "more than %zu items", call->max_items);
+
+    struct frame_copy *copy = arena_alloc(call->arena, sizeof(*copy));
+    copy->type = header->type;
+    copy->payload.data = arena_dup(call->arena, payload.data, payload.len);
+    copy->payload.len = payload.len;
+    *call->last = copy;
+    call->last = &copy->next;
+    if (header->type != call->item_type)
+        finish(call, NULL);
+    return 0;
+}
+
+static int take_frames(struct channel *c, struct error *err)
+{
+    size_t used = 0;
+    int got;
+    do {
+        struct frame_header header;
+        struct slice payload;
+        struct buf rest = {.data = c->in.data + used, .len = c->in.len - used};
+        got = wire_next(&rest, &header, &payload, err);
+        if (got > 0) {
+            if (take_frame(c, &header, payload, err) < 0)
+                return -1;
+            used += FRAME_HEADER_SIZE + header.length;
+        }
+    } while (got > 0 && c->fd >= 0);
+    buf_consume(&c->in, used);
+    if (c->in.len == 0)
+        buf_release(&c->in);
+    return got < 0 ? -1 : 0;
+}
+
+static void channel_readable(struct watch *watch, uint32_t events)
+{
+    struct channel *c = container_of(watch, struct channel, watch);
+    struct error err = {0};
+
+    char *to = buf_reserve(&c->in, READ_CHUNK);
+    if (to == NULL) {
+        error_set(&err, ERROR_UNAVAILABLE, "frame too large");
+        close_channel(c, &err);
+        return;
+    }
+    ssize_t n = read(c->fd, to, READ_CHUNK);
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return;
+    if (n <= 0) {
+        if (n < 0)
+            error_sys_as(&err, ERROR_UNAVAILABLE, "reading from the sandbox");
+        else
+            error_set(&err, ERROR_UNAVAILABLE, "the connection was closed at the other end");
+        close_channel(c, &err);
+        return;
+    }
+    buf_commit(&c->in, (size_t)n);
+    if (take_frames(c, &err) < 0)
+        close_channel(c, &err);
+}
+
+struct channel *channel_new(struct loop *loop, int fd, const struct channel_events *events,
+                            struct error *err)
+{
+    struct channel *c = calloc(1, sizeof(*c));
+    if (c == NULL) {
+        error_sys(err, "allocating a channel");
+        close(fd);
+        return NULL;
+    }
+    c->loop = loop;
+    c->fd = fd;
+    c->events = *events;
+    c->next_id = 1;
+    buf_init(&c->in, WIRE_PAYLOAD_MAX + FRAME_HEADER_SIZE + READ_CHUNK);
+    if (watch_start(loop, &c->watch, fd, EPOLLIN, channel_readable, err) < 0) {
+        close(fd);
+        free(c);
+        return NULL;
+    }
+    return c;
+}
+
+void channel_free(struct channel *c)
+{
+    if (c == NULL)
+        return;
+    c->freed = true;
+    struct error err;
+    error_set(&err, ERROR_UNAVAILABLE, "the connection was closed");
+    close_channel(c, &err);
+    channel_release(c);
+}
+
+bool channel_is_open(const struct channel *c)
+{
+    return c->fd >= 0;
+}
+
+unsigned channel_calls(const struct channel *c)
+{
+    return c->call_count;
+}
+
+/* Most frames fit into the socket's buffer at once, without waiting for the turn or the loop. */
+static int send_frames(struct channel *c, const struct buf *frames, struct error *err)
+{
+    while (c->writing && c->fd >= 0)
+        if (co_cond_wait(c->loop, &c->write_turn, WRITE_TIMEOUT_MS, err) < 0)
+            return -1;
+    if (c->fd < 0)
+        return error_set(err, ERROR_UNAVAILABLE, "the connection is closed");
+    c->writing = true;
+    int rc = net_write(c->loop, c->fd, frames->data, frames->len, WRITE_TIMEOUT_MS, err);
+    c->writing = false;
+    co_cond_wake(&c->write_turn);
+    if (rc < 0) {
+        /* Half a frame may be out: nothing sensible can follow it. */
+        struct error why;
+        error_set(&why, ERROR_UNAVAILABLE, "a request could not be sent whole");
+        close_channel(c, &why);
+    }
+    return rc;
+}
+
+static void remove_call(struct channel *c, struct call *call)
+{
+    for (struct call **at = &c->calls; *at != NULL; at = &(*at)->next)
+        if (*at == call) {
+            *at = call->next;
+            break;
+        }
+    c->call_count--;
+}
+
+static int exchange(struct channel *c, struct call *call, const struct wire_schema *schema,
+                    const void *msg, int64_t timeout_ms, struct error *err)
+{
+    _cleanup_buf_ struct buf out = BUF_INIT(WIRE_PAYLOAD_MAX + FRAME_HEADER_SIZE);
+    if (c->next_id == 0)
+        c->next_id = 1;
+    call->id = c->next_id++;
+    call->last = &call->first;
+    wire_encode(&out, schema, call->id, msg);
+    if (buf_check(&out, "request", err) < 0)
+        return -1;
+
+    call->next = c->calls;
+    c->calls = call;
+    c->call_count++;
+    c->users++;
+    int rc = send_frames(c, &out, err);
+    while (rc == 0 && !call->done)
+        rc = co_cond_wait(c->loop, &call->answered, timeout_ms, err);
+    remove_call(c, call);
+    c->users--;
+    channel_release(c);
+    if (rc == 0 && call->failed) {
+        if (err != NULL)
+            *err = call->error;
+        return -1;
+    }
+    return rc;
+}
+
+static int check_last(const struct frame_copy *frame, uint16_t wanted, struct error *err)
+{
+    if (frame->type == WIRE_ERROR)
+        return wire_take_error(frame->payload, err);
+    if (frame->type != wanted)
+        return error_set(err, ERROR_UNAVAILABLE, "unexpected answer of type %u", frame->type);
+    return 0;
+}
+
+int channel_call(struct channel *c, const struct wire_schema *schema, const void *msg,
+                 const struct wire_schema *answer, struct arena *arena, void *ret_msg,
+                 int64_t timeout_ms, struct error *err)
+{
+    struct call call = {.arena = arena, .max_items = 1};
+    if (exchange(c, &call, schema, msg, timeout_ms, err) < 0)
+        return -1;
+    if (check_last(call.first, answer->type, err) < 0)
+        return -1;
+    return wire_decode(answer, call.first->payload, ret_msg, err);
+}
+
+int channel_list(struct channel *c, const struct wire_schema *schema, const void *msg,
+                 const struct wire_schema *item, struct arena *arena, size_t max_items,
+                 int (*each)(void *ctx, const void *item, struct error *err), void *ctx,
+                 int64_t timeout_ms, struct error *err)
+{
+    struct call call = {.arena = arena, .item_type = item->type, .max_items = max_items + 1};
+    if (exchange(c, &call, schema, msg, timeout_ms, err) < 0)
+        return -1;
+    void *decoded = arena_alloc(arena, item->size);
+    for (struct frame_copy *frame = call.first; frame != NULL; frame = frame->next) {
+        if (frame->next == NULL)
+            return check_last(frame, WIRE_OK, err);
+        if (wire_decode(item, frame->payload, decoded, err) < 0 || each(ctx, decoded, err) < 0)
+            return -1;
+    }
+    return error_set(err, ERROR_UNAVAILABLE, "no answer");
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * Where sandboxes come from: one contract that knows only plans. `native` speaks to the warden;
+ * others (Docker, Kubernetes) fill the same table.
+ *
+ * All calls but the destructor wait, so they are made on coroutines.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "loop/loop.h"
+#include "wire/messages.h"
+
+struct provider;
+
+struct provider_events {
+    /* A sandbox's pid 1 ended without being asked to. */
+    void (*exited)(void *ctx, const char *id, bool out_of_memory);
+    /* The connection to the provider was lost and is there again: compare what runs. */
+    void (*reconnected)(void *ctx);
+    void *ctx;
+};
+
+struct provider_ops {
+    const char *name;
+    int (*start)(struct provider *p, const struct plan *plan, struct warden_started *ret_started,
+                 struct error *err);
+    int (*stop)(struct provider *p, const char *id, int64_t grace_ms, struct error *err);
+    int (*remove)(struct provider *p, const char *id, struct error *err);
+    int (*list)(struct provider *p,
+                int (*each)(void *ctx, const struct warden_entry *entry, struct error *err),
+                void *ctx, struct error *err);
+    /* A new connection to a running sandbox's agent. */
+    int (*connect)(struct provider *p, const char *id, int *ret_fd, struct error *err);
+    /* What is in force, for people: storage and cgroups. Strings belong to the provider. */
+    int (*about)(struct provider *p, struct warden_about *ret_about, struct error *err);
+    void (*free)(struct provider *p);
+};
+
+struct provider {
+    const struct provider_ops *ops;
+};
+
+/* data_dir_fd: the data folder (borrowed for the provider's life). Connects when first used, and
+ * again, with patience, whenever the warden was restarted. */
+int provider_native_new(struct loop *loop, int data_dir_fd, const struct provider_events *events,
+                        struct provider **ret_provider, struct error *err);

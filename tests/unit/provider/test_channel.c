@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* A channel against a well-behaved other end, and against hostile ones. */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/arena.h"
+#include "base/limits.h"
+#include "loop/co.h"
+#include "loop/net.h"
+#include "provider/channel.h"
+#include "wire/messages.h"
+
+/* One test: what the other end sends after it has read the request, and what the caller sees. */
+struct play {
+    struct loop *loop;
+    int peer_fd;
+    struct channel *channel;
+    struct buf script; /* sent as it is; empty: the connection is closed */
+    bool list;
+    int items;
+    int rc;
+    struct error err;
+    struct agent_about about;
+    bool closed;
+};
+
+static void on_closed(void *ctx)
+{
+    ((struct play *)ctx)->closed = true;
+}
+
+static int on_item(void *ctx, const void *item, struct error *err)
+{
+    ((struct play *)ctx)->items++;
+    return 0;
+}
+
+static void peer(void *arg)
+{
+    struct play *play = arg;
+    unsigned char header[FRAME_HEADER_SIZE];
+    struct error err;
+    if (net_read_whole(play->loop, play->peer_fd, header, sizeof(header), 5000, &err) < 0)
+        return;
+    if (play->script.len > 0)
+        net_write(play->loop, play->peer_fd, play->script.data, play->script.len, 5000, &err);
+    else
+        shutdown(play->peer_fd, SHUT_RDWR);
+}
+
+static void caller(void *arg)
+{
+    struct play *play = arg;
+    struct arena *arena = arena_new();
+    if (play->list)
+        play->rc = channel_list(play->channel, &agent_list_schema, NULL, &agent_process_schema,
+                                arena, 3, on_item, play, 1000, &play->err);
+    else
+        play->rc = channel_call(play->channel, &agent_hello_schema, NULL, &agent_about_schema,
+                                arena, &play->about, 1000, &play->err);
+    arena_free(arena);
+    loop_stop(play->loop);
+}
+
+static void run(struct play *play)
+{
+    int fds[2];
+    struct channel_events events = {.closed = on_closed, .ctx = play};
+    play->loop = loop_new(&play->err);
+    assert_non_null(play->loop);
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds), 0);
+    play->peer_fd = fds[1];
+    play->channel = channel_new(play->loop, fds[0], &events, &play->err);
+    assert_non_null(play->channel);
+    assert_int_equal(co_spawn(play->loop, peer, play, NULL, &play->err), 0);
+    assert_int_equal(co_spawn(play->loop, caller, play, NULL, &play->err), 0);
+    assert_int_equal(loop_run(play->loop, &play->err), 0);
+    channel_free(play->channel);
+    close(play->peer_fd);
+    loop_free(play->loop);
+    buf_release(&play->script);
+}
+
+static void test_answer(void **state)
+{
+    struct play play = {.script = BUF_INIT(4096)};
+    wire_encode(&play.script, &agent_about_schema, 1,
+                &(struct agent_about){.version = 7, .started_ms = 9});
+    run(&play);
+    assert_int_equal(play.rc, 0);
+    assert_int_equal(play.about.version, 7);
+    assert_false(play.closed);
+}
+
+static void test_error_becomes_error(void **state)
+{
+    struct play play = {.script = BUF_INIT(4096)};
+    struct error sent;
+    error_set(&sent, ERROR_PROCESS_NOT_FOUND, "no such process");
+    wire_encode_error(&play.script, 1, &sent);
+    run(&play);
+    assert_int_equal(play.rc, -1);
+    assert_int_equal(play.err.code, ERROR_PROCESS_NOT_FOUND);
+    assert_string_equal(play.err.message, "no such process");
+}
+
+static void test_wrong_type(void **state)
+{
+    struct play play = {.script = BUF_INIT(4096)};
+    wire_encode(&play.script, &wire_ok_schema, 1, NULL);
+    run(&play);
+    assert_int_equal(play.rc, -1);
+    assert_int_equal(play.err.code, ERROR_UNAVAILABLE);
+}
+
+static void test_closed(void **state)
+{
+    struct play play = {.script = BUF_INIT(4096)};
+    run(&play);
+    assert_int_equal(play.rc, -1);
+    assert_int_equal(play.err.code, ERROR_UNAVAILABLE);
+    assert_true(play.closed);
+}
+
+static void test_answer_to_nothing_closes(void **state)
+{
+    struct play play = {.script = BUF_INIT(4096)};
+    wire_encode(&play.script, &wire_ok_schema, 4711, NULL);
+    run(&play);
+    assert_int_equal(play.rc, -1);
+    assert_true(play.closed);
+}
+
+static void test_event_nobody_wants_closes(void **state)
+{
+    struct play play = {.script = BUF_INIT(4096)};
+    wire_encode(&play.script, &wire_ok_schema, 0, NULL);
+    run(&play);
+    assert_int_equal(play.rc, -1);
+    assert_true(play.closed);
+}
+
+static void test_oversized_frame_closes(void **state)
+{
+    struct play play = {.script = BUF_INIT(4096)};
+    unsigned char header[FRAME_HEADER_SIZE];
+    frame_header_encode(header, &(struct frame_header){WIRE_PAYLOAD_MAX + 1, AGENT_ABOUT, 1});
+    buf_add(&play.script, header, sizeof(header));
+    run(&play);
+    assert_int_equal(play.rc, -1);
+    assert_true(play.closed);
+}
+
+static void add_process(struct buf *script)
+{
+    wire_encode(script, &agent_process_schema, 1,
+                &(struct agent_process){.pid = 1, .command = "true", .cwd = "/", .user = "root"});
+}
+
+static void test_list(void **state)
+{
+    struct play play = {.script = BUF_INIT(4096), .list = true};
+    add_process(&play.script);
+    add_process(&play.script);
+    wire_encode(&play.script, &wire_ok_schema, 1, NULL);
+    run(&play);
+    assert_int_equal(play.rc, 0);
+    assert_int_equal(play.items, 2);
+}
+
+static void test_endless_list_is_cut(void **state)
+{
+    struct play play = {.script = BUF_INIT(65536), .list = true};
+    for (int i = 0; i < 100; i++)
+        add_process(&play.script);
+    run(&play);
+    assert_int_equal(play.rc, -1);
+    assert_int_equal(play.err.code, ERROR_LIMIT_EXCEEDED);
+    assert_true(play.closed);
+}
+
+/* An answer that never comes is given up, and its late arrival hurts nobody. */
+static void test_timeout(void **state)
+{
+    struct play play = {.script = BUF_INIT(4096)};
+    buf_add(&play.script, "\0\0\0", 3); /* a cut-off header */
+    run(&play);
+    assert_int_equal(play.rc, -1);
+    assert_int_equal(play.err.code, ERROR_TIMEOUT);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_answer),
+        cmocka_unit_test(test_error_becomes_error),
+        cmocka_unit_test(test_wrong_type),
+        cmocka_unit_test(test_closed),
+        cmocka_unit_test(test_answer_to_nothing_closes),
+        cmocka_unit_test(test_event_nobody_wants_closes),
+        cmocka_unit_test(test_oversized_frame_closes),
+        cmocka_unit_test(test_list),
+        cmocka_unit_test(test_endless_list_is_cut),
+        cmocka_unit_test(test_timeout),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
