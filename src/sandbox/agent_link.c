@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * The connection to a sandbox's agent: made when first needed, shared by everybody who has
+ * something to ask, closed after a while of silence, so that thousands of idle sandboxes cost no
+ * descriptors.
+ */
+
+#include "sandbox/state.h"
+
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "wire/messages.h"
+
+enum {
+    BECOMES_READY_MS = 120 * 1000,
+    IDLE_MS = 30 * 1000,
+};
+
+int sandbox_running(struct sandboxes *s, const char *workspace, const char *name,
+                    struct sandbox **ret_sandbox, struct error *err)
+{
+    _cleanup_sandbox_ struct sandbox *sb = sandbox_find(s, workspace, name, err);
+    if (sb == NULL)
+        return -1;
+    sandbox_hold(sb);
+    while (sb->status == SANDBOX_CREATING || sb->status == SANDBOX_STARTING)
+        if (co_cond_wait(s->loop, &sb->changed, BECOMES_READY_MS, err) < 0)
+            return -1;
+    if (sb->gone)
+        return error_set(err, ERROR_SANDBOX_NOT_FOUND, "there is no sandbox \"%s\"", sb->name);
+    if (sb->status != SANDBOX_RUNNING)
+        return error_set(err, ERROR_NOT_RUNNING,
+                         "sandbox \"%s\" is %s: start it first (PUT /v0/sandbox/%s/start)",
+                         sb->name, sandbox_status_text(sb->status), sb->name);
+    *ret_sandbox = steal_ptr(sb);
+    return 0;
+}
+
+void sandbox_agent_close(struct sandbox *sb)
+{
+    timer_stop(&sb->agent_idle);
+    struct channel *channel = sb->agent;
+    sb->agent = NULL;
+    channel_free(channel);
+}
+
+static void agent_closed(void *ctx)
+{
+    sandbox_agent_close(ctx);
+}
+
+static void agent_idle(struct timer *timer)
+{
+    struct sandbox *sb = container_of(timer, struct sandbox, agent_idle);
+    if (sb->agent != NULL && channel_calls(sb->agent) > 0)
+        timer_start(sb->owner->loop, timer, IDLE_MS, agent_idle);
+    else
+        sandbox_agent_close(sb);
+}
+
+static int connect_agent(struct sandbox *sb, struct error *err)
+{
+    struct sandboxes *s = sb->owner;
+    struct channel_events events = {.closed = agent_closed, .ctx = sb};
+    int fd;
+    sb->agent_connecting = true;
+    int rc = s->provider->ops->connect(s->provider, sb->id, &fd, err);
+    sb->agent_connecting = false;
+    co_cond_wake_all(&sb->agent_ready);
+    if (rc < 0)
+        return error_prefix(err, "reaching the sandbox's agent");
+    if (sb->status != SANDBOX_RUNNING) {
+        close(fd);
+        return error_set(err, ERROR_NOT_RUNNING, "sandbox \"%s\" is %s", sb->name,
+                         sandbox_status_text(sb->status));
+    }
+    sb->agent = channel_new(s->loop, fd, &events, err);
+    return sb->agent == NULL ? -1 : 0;
+}
+
+int sandbox_agent(struct sandboxes *s, const char *workspace, const char *name,
+                  struct sandbox **ret_sandbox, struct channel **ret_channel, struct error *err)
+{
+    _cleanup_sandbox_ struct sandbox *sb = NULL;
+    if (sandbox_running(s, workspace, name, &sb, err) < 0)
+        return -1;
+    while (sb->agent == NULL && sb->agent_connecting)
+        if (co_cond_wait(s->loop, &sb->agent_ready, BECOMES_READY_MS, err) < 0)
+            return -1;
+    if (sb->agent == NULL && connect_agent(sb, err) < 0)
+        return -1;
+    timer_start(s->loop, &sb->agent_idle, IDLE_MS, agent_idle);
+    *ret_channel = sb->agent;
+    *ret_sandbox = steal_ptr(sb);
+    return 0;
+}

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * Files of a sandbox. On coroutines; waits for a sandbox that is being made, as in processes.h.
+ * Paths are absolute and normalized (path_normalize()).
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/arena.h"
+#include "base/error.h"
+#include "sandbox/sandbox.h"
+#include "wire/messages.h"
+
+int sandbox_file_stat(struct sandboxes *s, const char *workspace, const char *name,
+                      const char *path, struct arena *arena, struct file_entry *ret_entry,
+                      struct error *err);
+/* The directory itself, and what is in it, sorted by name (entry.path is the name alone). */
+int sandbox_file_list(struct sandboxes *s, const char *workspace, const char *name,
+                      const char *path, struct arena *arena, struct file_entry *ret_dir,
+                      struct file_entry **ret_items, size_t *ret_count, struct error *err);
+int sandbox_file_mkdir(struct sandboxes *s, const char *workspace, const char *name,
+                       const char *path, uint64_t mode, struct arena *arena,
+                       struct file_entry *ret_entry, struct error *err);
+int sandbox_file_remove(struct sandboxes *s, const char *workspace, const char *name,
+                        const char *path, bool recursive, struct error *err);
+
+/* A transfer under way, on a connection of its own. */
+struct file_transfer;
+
+/*
+ * Reading: begin gives the entry (a directory is IS_A_DIRECTORY), then next() says how many bytes
+ * come (0: the end), which are taken from file_transfer_fd() (http_reply_pump()) or with
+ * file_transfer_take(); then next() again.
+ */
+int file_read_begin(struct sandboxes *s, const char *workspace, const char *name, const char *path,
+                    uint64_t offset, uint64_t length, struct arena *arena,
+                    struct file_entry *ret_entry, struct file_transfer **ret_transfer,
+                    struct error *err);
+int file_read_next(struct file_transfer *t, size_t *ret_len, struct error *err);
+int file_transfer_take(struct file_transfer *t, void *to, size_t len, struct error *err);
+int file_transfer_fd(const struct file_transfer *t);
+
+/*
+ * Writing: begin, then chunk(len) announces len bytes (at most WIRE_DATA_CHUNK) that are then put
+ * into file_transfer_fd() (http_body_pump()) or with file_transfer_put(); commit makes the file
+ * appear. Ending the transfer before commit leaves things as they were.
+ */
+int file_write_begin(struct sandboxes *s, const char *workspace, const char *name, const char *path,
+                     uint64_t mode, struct file_transfer **ret_transfer, struct error *err);
+int file_write_chunk(struct file_transfer *t, size_t len, struct error *err);
+int file_transfer_put(struct file_transfer *t, const void *from, size_t len, struct error *err);
+int file_write_commit(struct file_transfer *t, struct arena *arena, struct file_entry *ret_entry,
+                      struct error *err);
+
+/* Ends it, whatever its state. NULL is fine. */
+void file_transfer_end(struct file_transfer *t);

@@ -1,0 +1,409 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * From wish to fact. A call from outside records a goal (running, stopped, deleted) and returns; a
+ * driver, one coroutine per sandbox and only while there is something to do, brings the sandbox
+ * there step by step. A goal that changes while a step is under way is simply the next step. The
+ * same driver finishes what a crash interrupted: recovery sets goals, and that is all.
+ */
+
+#include "sandbox/sandbox.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/limits.h"
+#include "base/log.h"
+#include "base/names.h"
+#include "base/timetext.h"
+#include "image/image.h"
+#include "loop/co.h"
+#include "sandbox/state.h"
+
+enum {
+    STOP_GRACE_MS = 5 * 1000,
+    SHUTDOWN_WAIT_MS = 25 * 1000,
+    RETRY_MS = 50,
+    RETRIES = 600, /* of RETRY_MS, while the provider is away */
+    NAME_TRIES = 20,
+    DELETE_WAIT_MS = 30 * 1000,
+};
+
+/* --- the driver --- */
+
+static void save_or_log(struct sandbox *sb)
+{
+    struct error err;
+    if (sandbox_save(sb, true, &err) < 0)
+        log_error("sandbox %s: recording its state: %s", sb->id, err.message);
+}
+
+static int start_once(struct sandbox *sb, struct error *err)
+{
+    const char *image;
+    struct plan plan;
+    struct warden_started started;
+    struct provider *p = sb->owner->provider;
+    if (image_resolve(sb->image, &image, err) < 0)
+        return -1;
+    spec_plan(sb->id, sb->name, image, &sb->limits, &plan);
+    sb->exited = false;
+    if (p->ops->start(p, &plan, &started, err) < 0 &&
+        (err == NULL || err->code != ERROR_ALREADY_RUNNING))
+        return -1;
+    if (sb->exited)
+        return error_set(err, ERROR_INTERNAL, "it ended right after its start");
+    return 0;
+}
+
+static int stop_once(struct sandbox *sb, struct error *err)
+{
+    struct provider *p = sb->owner->provider;
+    sandbox_agent_close(sb);
+    return p->ops->stop(p, sb->id, STOP_GRACE_MS, err);
+}
+
+static int remove_once(struct sandbox *sb, struct error *err)
+{
+    struct provider *p = sb->owner->provider;
+    sandbox_agent_close(sb);
+    return p->ops->remove(p, sb->id, err);
+}
+
+/* A provider that is away for a moment (the warden was killed and is being restarted) is waited
+ * for, and so is one that is still clearing up what a crash left of the sandbox (CONFLICT). */
+static int with_patience(struct sandbox *sb, int (*step)(struct sandbox *, struct error *),
+                         struct error *err)
+{
+    for (int i = 0;; i++) {
+        if (step(sb, err) == 0)
+            return 0;
+        if ((err->code != ERROR_UNAVAILABLE && err->code != ERROR_CONFLICT) || i == RETRIES)
+            return -1;
+        if (co_sleep(sb->owner->loop, RETRY_MS, err) < 0)
+            return -1;
+    }
+}
+
+static void drive_start(struct sandbox *sb)
+{
+    struct error err;
+    if (with_patience(sb, start_once, &err) < 0) {
+        log_error("sandbox %s: start failed: %s", sb->id, err.message);
+        if (sb->goal == GOAL_RUNNING)
+            sb->goal = GOAL_STOPPED;
+        if (sb->goal != GOAL_DELETED) {
+            sandbox_set_status(sb, SANDBOX_FAILED);
+            sandbox_add_event(sb, "START", "FAILURE", err.message);
+            save_or_log(sb);
+        }
+        return;
+    }
+    sb->up = true;
+    if (sb->goal != GOAL_RUNNING)
+        return;
+    sandbox_set_status(sb, SANDBOX_RUNNING);
+    sandbox_add_event(sb, "START", "SUCCESS", "Sandbox started successfully");
+    save_or_log(sb);
+}
+
+static void drive_stop(struct sandbox *sb)
+{
+    struct error err;
+    const char *reason = sb->stop_reason;
+    if (with_patience(sb, stop_once, &err) < 0) {
+        log_error("sandbox %s: stop failed: %s", sb->id, err.message);
+        sb->goal = GOAL_RUNNING; /* it still runs, so say so */
+        sandbox_set_status(sb, SANDBOX_RUNNING);
+        sandbox_add_event(sb, "STOP", "FAILURE", err.message);
+        save_or_log(sb);
+        return;
+    }
+    sb->up = false;
+    sb->stop_reason = NULL;
+    if (sb->goal != GOAL_STOPPED)
+        return;
+    sandbox_set_status(sb, SANDBOX_STOPPED);
+    sandbox_add_event(sb, "STOP", "SUCCESS",
+                      reason != NULL ? reason : "Sandbox stopped successfully");
+    save_or_log(sb);
+}
+
+static void drive_delete(struct sandbox *sb)
+{
+    struct error err;
+    if (with_patience(sb, remove_once, &err) < 0 ||
+        store_delete_sandbox(sb->owner->store, sb->id, &err) < 0) {
+        log_error("sandbox %s: delete failed: %s", sb->id, err.message);
+        sb->goal = GOAL_STOPPED;
+        sb->up = false;
+        sandbox_set_status(sb, SANDBOX_FAILED);
+        sandbox_add_event(sb, "DELETE", "FAILURE", err.message);
+        save_or_log(sb);
+        return;
+    }
+    sandbox_remove(sb);
+}
+
+static void driver(void *arg)
+{
+    struct sandbox *sb = arg;
+    struct sandboxes *s = sb->owner;
+    while (!sb->gone) {
+        if (sb->goal == GOAL_DELETED)
+            drive_delete(sb);
+        else if (sb->goal == GOAL_RUNNING && !sb->up)
+            drive_start(sb);
+        else if (sb->goal == GOAL_STOPPED && sb->up)
+            drive_stop(sb);
+        else
+            break;
+    }
+    sb->driven = false;
+    sandbox_drop(sb);
+    if (--s->drivers == 0)
+        co_cond_wake_all(&s->idle);
+}
+
+void sandbox_drive(struct sandbox *sb)
+{
+    struct error err;
+    if (sb->driven)
+        return; /* it looks at the goal again after each step */
+    sb->driven = true;
+    sandbox_hold(sb);
+    sb->owner->drivers++;
+    if (co_spawn(sb->owner->loop, driver, sb, NULL, &err) < 0) {
+        log_error("sandbox %s: %s", sb->id, err.message);
+        sb->driven = false;
+        sb->owner->drivers--;
+        sandbox_drop(sb);
+    }
+}
+
+/* --- calls --- */
+
+static int check_request(struct sandboxes *s, const struct sandbox_create *request,
+                         struct sandbox_resources *resources, struct error *err)
+{
+    const char *image;
+    struct spec_limits limits;
+    if (s->closing)
+        return error_set(err, ERROR_UNAVAILABLE, "the server is shutting down");
+    if (request->name != NULL && name_check(request->name, err) < 0)
+        return -1;
+    spec_defaults(resources);
+    if (image_resolve(request->image, &image, err) < 0 ||
+        spec_limits(resources, &limits, err) < 0 || spec_check_env(request->env, err) < 0)
+        return -1;
+    return 0;
+}
+
+static void pick_name(struct sandboxes *s, const char *workspace, char name[NAME_MAX_LEN + 1])
+{
+    for (int i = 0; i < NAME_TRIES; i++) {
+        random_name(name);
+        if (sandbox_find(s, workspace, name, NULL) == NULL)
+            return;
+    }
+    random_id(name, 24);
+}
+
+/* The name of a sandbox that is being deleted is free in a moment: wait for it. */
+static int wait_for_name(struct sandboxes *s, const char *workspace, const char *name,
+                         struct error *err)
+{
+    for (;;) {
+        _cleanup_sandbox_ struct sandbox *sb = sandbox_find(s, workspace, name, NULL);
+        if (sb == NULL)
+            return 0;
+        sandbox_hold(sb);
+        if (sb->status != SANDBOX_DELETING)
+            return error_set(err, ERROR_ALREADY_EXISTS, "a sandbox named \"%s\" exists already",
+                             name);
+        if (co_cond_wait(s->loop, &sb->changed, DELETE_WAIT_MS, err) < 0)
+            return -1;
+    }
+}
+
+int sandboxes_create(struct sandboxes *s, const struct sandbox_create *request, struct arena *arena,
+                     struct sandbox_info *ret_info, struct error *err)
+{
+    char id[SANDBOX_ID_LEN + 1];
+    char name[NAME_MAX_LEN + 1];
+    struct sandbox_resources resources = request->resources;
+    if (check_request(s, request, &resources, err) < 0)
+        return -1;
+    if (request->name == NULL) {
+        pick_name(s, request->workspace, name);
+    } else {
+        snprintf(name, sizeof(name), "%s", request->name);
+        if (wait_for_name(s, request->workspace, name, err) < 0)
+            return -1;
+    }
+    random_id(id, SANDBOX_ID_LEN);
+    int64_t now = time_now_ms();
+    struct store_sandbox row = {
+        .id = id,
+        .workspace = request->workspace,
+        .name = name,
+        .status = sandbox_status_text(request->enabled ? SANDBOX_CREATING : SANDBOX_STOPPED),
+        .image = request->image == NULL || request->image[0] == '\0' ? "host" : request->image,
+        .cpu = resources.cpu,
+        .memory = resources.memory,
+        .disk = resources.disk,
+        .env = request->env,
+        .enabled = request->enabled,
+        .created_ms = now,
+        .updated_ms = now,
+        .created_by = request->actor,
+        .updated_by = request->actor,
+    };
+    _cleanup_sandbox_ struct sandbox *sb = sandbox_new(s, &row, err);
+    if (sb == NULL || sandbox_insert(sb, err) < 0)
+        return -1;
+    sandbox_add_event(sb, "CREATE", "SUCCESS", "Sandbox created successfully");
+    sandbox_info(sb, arena, ret_info);
+
+    /* It is made while it is being recorded. Should the record fail, or this process die before it
+     * is there, nobody was told of the sandbox and it is removed again. */
+    sb->goal = request->enabled ? GOAL_RUNNING : GOAL_STOPPED;
+    if (request->enabled)
+        sandbox_drive(sb);
+    if (sandbox_save(sb, true, err) < 0) {
+        sb->goal = GOAL_DELETED;
+        sandbox_drive(sb);
+        return -1;
+    }
+    return 0;
+}
+
+int sandboxes_get(struct sandboxes *s, const char *workspace, const char *name, struct arena *arena,
+                  struct sandbox_info *ret_info, struct error *err)
+{
+    struct sandbox *sb = sandbox_find(s, workspace, name, err);
+    if (sb == NULL)
+        return -1;
+    sandbox_info(sb, arena, ret_info);
+    return 0;
+}
+
+int sandboxes_list(struct sandboxes *s, const struct sandbox_filter *filter, struct arena *arena,
+                   struct sandbox_info **ret_items, size_t *ret_count, size_t *ret_total,
+                   struct error *err)
+{
+    size_t most = HASH_CNT(by_id, s->ids) < filter->limit ? HASH_CNT(by_id, s->ids) : filter->limit;
+    struct sandbox_info *items = arena_alloc(arena, (most + 1) * sizeof(*items));
+    size_t total = 0, count = 0;
+    for (struct sandbox *sb = s->ids; sb != NULL; sb = sb->by_id.next) {
+        if (strcmp(sb->workspace, filter->workspace) != 0 ||
+            (filter->by_status && sb->status != filter->status))
+            continue;
+        if (total++ >= filter->offset && count < most)
+            sandbox_info(sb, arena, &items[count++]);
+    }
+    *ret_items = items;
+    *ret_count = count;
+    *ret_total = total;
+    return 0;
+}
+
+struct wish {
+    enum sandbox_goal goal;
+    enum sandbox_status status; /* shown while it is worked on */
+    unsigned from;              /* statuses it can be asked in, as bits */
+    enum error_code refusal;    /* in another */
+    const char *refusal_text;
+};
+
+#define BIT(status) (1u << SANDBOX_##status)
+
+static const struct wish start_wish = {
+    .goal = GOAL_RUNNING,
+    .status = SANDBOX_STARTING,
+    .from = BIT(STOPPED) | BIT(FAILED) | BIT(STOPPING),
+    .refusal = ERROR_ALREADY_RUNNING,
+    .refusal_text = "it cannot be started again",
+};
+static const struct wish stop_wish = {
+    .goal = GOAL_STOPPED,
+    .status = SANDBOX_STOPPING,
+    .from = BIT(RUNNING) | BIT(CREATING) | BIT(STARTING),
+    .refusal = ERROR_NOT_RUNNING,
+    .refusal_text = "there is nothing to stop",
+};
+static const struct wish delete_wish = {
+    .goal = GOAL_DELETED,
+    .status = SANDBOX_DELETING,
+    .from = ~BIT(DELETING),
+    .refusal = ERROR_SANDBOX_NOT_FOUND,
+    .refusal_text = "it is being deleted already",
+};
+
+static int record_wish(struct sandboxes *s, const char *workspace, const char *name,
+                       const char *actor, const struct wish *wish, struct arena *arena,
+                       struct sandbox_info *ret_info, struct error *err)
+{
+    _cleanup_sandbox_ struct sandbox *sb = sandbox_find(s, workspace, name, err);
+    if (sb == NULL)
+        return -1;
+    sandbox_hold(sb);
+    if (s->closing && wish->goal == GOAL_RUNNING)
+        return error_set(err, ERROR_UNAVAILABLE, "the server is shutting down");
+    if (sb->status == SANDBOX_DELETING)
+        return error_set(err, ERROR_SANDBOX_NOT_FOUND, "sandbox \"%s\" is being deleted", sb->name);
+    if (!(wish->from & 1u << sb->status))
+        return error_set(err, wish->refusal, "sandbox \"%s\" is %s: %s", sb->name,
+                         sandbox_status_text(sb->status), wish->refusal_text);
+    sb->goal = wish->goal;
+    sb->stop_reason = NULL;
+    snprintf(sb->updated_by, sizeof(sb->updated_by), "%s", actor);
+    sandbox_set_status(sb, wish->status);
+    sandbox_info(sb, arena, ret_info);
+    if (sandbox_save(sb, false, err) < 0)
+        log_error("sandbox %s: recording its state: %s", sb->id, err->message);
+    sandbox_drive(sb);
+    return 0;
+}
+
+int sandboxes_start(struct sandboxes *s, const char *workspace, const char *name, const char *actor,
+                    struct arena *arena, struct sandbox_info *ret_info, struct error *err)
+{
+    return record_wish(s, workspace, name, actor, &start_wish, arena, ret_info, err);
+}
+
+int sandboxes_stop(struct sandboxes *s, const char *workspace, const char *name, const char *actor,
+                   struct arena *arena, struct sandbox_info *ret_info, struct error *err)
+{
+    return record_wish(s, workspace, name, actor, &stop_wish, arena, ret_info, err);
+}
+
+int sandboxes_delete(struct sandboxes *s, const char *workspace, const char *name,
+                     const char *actor, struct arena *arena, struct sandbox_info *ret_info,
+                     struct error *err)
+{
+    return record_wish(s, workspace, name, actor, &delete_wish, arena, ret_info, err);
+}
+
+/* --- the end --- */
+
+void sandboxes_stop_all(struct sandboxes *s)
+{
+    struct error err;
+    s->closing = true;
+    for (struct sandbox *sb = s->ids, *next; sb != NULL; sb = next) {
+        next = sb->by_id.next;
+        if (sb->goal != GOAL_RUNNING)
+            continue;
+        sb->goal = GOAL_STOPPED;
+        sb->stop_reason = "Sandbox stopped because the server was shut down";
+        if (sb->up || sb->driven)
+            sandbox_set_status(sb, SANDBOX_STOPPING);
+        sandbox_drive(sb);
+    }
+    while (s->drivers > 0)
+        if (co_cond_wait(s->loop, &s->idle, SHUTDOWN_WAIT_MS, &err) < 0)
+            break;
+}

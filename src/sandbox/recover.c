@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * After a crash, of this process or of the provider's: what the store says is compared with what
+ * runs. Nothing is repaired here; each sandbox gets the goal that its last recorded status implies,
+ * and the driver does the rest. What runs without being recorded was never acknowledged to anybody
+ * and is removed.
+ */
+
+#include "sandbox/sandbox.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/limits.h"
+#include "base/log.h"
+#include "loop/co.h"
+#include "sandbox/state.h"
+
+struct found {
+    char id[33];
+    bool running;
+    UT_hash_handle hh;
+};
+
+struct census {
+    struct found *items;
+};
+
+static void census_release(struct census *census)
+{
+    struct found *item, *next;
+    HASH_ITER(hh, census->items, item, next)
+    {
+        HASH_DEL(census->items, item);
+        free(item);
+    }
+}
+
+static int census_add(void *ctx, const struct warden_entry *entry, struct error *err)
+{
+    struct census *census = ctx;
+    struct found *item = calloc(1, sizeof(*item));
+    if (item == NULL)
+        return error_sys(err, "listing what runs");
+    memcpy(item->id, entry->id, strnlen(entry->id, sizeof(item->id) - 1));
+    item->running = entry->running != 0;
+    HASH_ADD_STR(census->items, id, item);
+    return 0;
+}
+
+static bool census_running(const struct census *census, const char *id)
+{
+    struct found *item;
+    HASH_FIND_STR(census->items, id, item);
+    return item != NULL && item->running;
+}
+
+static void save_event(struct sandbox *sb)
+{
+    struct error err;
+    if (sandbox_save(sb, true, &err) < 0)
+        log_error("sandbox %s: recording its state: %s", sb->id, err.message);
+}
+
+/* One whose status says that it runs, and that does not. */
+static void lost(struct sandbox *sb, enum sandbox_status status, const char *why)
+{
+    sb->goal = GOAL_STOPPED;
+    sb->up = false;
+    sandbox_agent_close(sb);
+    sandbox_set_status(sb, status);
+    sandbox_add_event(sb, "STOP", status == SANDBOX_FAILED ? "FAILURE" : "SUCCESS", why);
+    save_event(sb);
+}
+
+static const enum sandbox_goal goal_of_status[] = {
+    [SANDBOX_CREATING] = GOAL_RUNNING, [SANDBOX_RUNNING] = GOAL_RUNNING,
+    [SANDBOX_STARTING] = GOAL_RUNNING, [SANDBOX_STOPPING] = GOAL_STOPPED,
+    [SANDBOX_STOPPED] = GOAL_STOPPED,  [SANDBOX_DELETING] = GOAL_DELETED,
+    [SANDBOX_FAILED] = GOAL_STOPPED,
+};
+
+static void resume(struct sandbox *sb, const struct census *census)
+{
+    sb->up = census_running(census, sb->id);
+    sb->goal = goal_of_status[sb->status];
+    if (sb->status == SANDBOX_RUNNING && !sb->up) {
+        lost(sb, SANDBOX_STOPPED, "Sandbox was not running any more when the server came back");
+        return;
+    }
+    if (sb->up && sb->goal == GOAL_RUNNING) {
+        if (sb->status != SANDBOX_RUNNING) {
+            sandbox_set_status(sb, SANDBOX_RUNNING);
+            sandbox_add_event(sb, "START", "SUCCESS", "Sandbox started successfully");
+            save_event(sb);
+        }
+        return;
+    }
+    if (sb->goal == GOAL_STOPPED && !sb->up) {
+        if (sb->status == SANDBOX_STOPPING)
+            lost(sb, SANDBOX_STOPPED, "Sandbox stopped successfully");
+        return;
+    }
+    sandbox_drive(sb);
+}
+
+/* The calls may wait, and the map change meanwhile: so every sandbox is held first. */
+static void each_sandbox(struct sandboxes *s, const struct census *census,
+                         void (*fn)(struct sandbox *, const struct census *))
+{
+    size_t count = 0;
+    struct sandbox **all = calloc(HASH_CNT(by_id, s->ids) + 1, sizeof(*all));
+    if (all == NULL)
+        abort();
+    for (struct sandbox *sb = s->ids; sb != NULL; sb = sb->by_id.next) {
+        sandbox_hold(sb);
+        all[count++] = sb;
+    }
+    for (size_t i = 0; i < count; i++) {
+        if (!all[i]->gone)
+            fn(all[i], census);
+        sandbox_drop(all[i]);
+    }
+    free(all);
+}
+
+static void remove_strangers(struct sandboxes *s, const struct census *census)
+{
+    struct error err;
+    for (struct found *item = census->items; item != NULL; item = item->hh.next) {
+        struct sandbox *sb;
+        HASH_FIND(by_id, s->ids, item->id, strlen(item->id), sb);
+        if (sb != NULL)
+            continue;
+        log_warn("removing %s, which belongs to no sandbox", item->id);
+        if (s->provider->ops->remove(s->provider, item->id, &err) < 0)
+            log_error("removing %s: %s", item->id, err.message);
+    }
+}
+
+static int load_sandbox(void *ctx, const struct store_sandbox *row, struct error *err)
+{
+    struct sandboxes *s = ctx;
+    _cleanup_sandbox_ struct sandbox *sb = sandbox_new(s, row, err);
+    if (sb == NULL)
+        return error_prefix(err, "sandbox %s in the database", row->id);
+    return sandbox_insert(sb, err);
+}
+
+static int load_event(void *ctx, const char *id, const struct store_event *event, struct error *err)
+{
+    struct sandboxes *s = ctx;
+    struct sandbox *sb;
+    HASH_FIND(by_id, s->ids, id, strlen(id), sb);
+    if (sb != NULL)
+        sandbox_load_event(sb, event);
+    return 0;
+}
+
+int sandboxes_recover(struct sandboxes *s, struct error *err)
+{
+    struct store_load load = {.sandbox = load_sandbox, .event = load_event, .ctx = s};
+    if (store_last_revision(s->store, &s->revision, err) < 0 ||
+        store_load_all(s->store, &load, err) < 0)
+        return -1;
+
+    struct census census = {0};
+    if (s->provider->ops->list(s->provider, census_add, &census, err) < 0) {
+        census_release(&census);
+        return error_prefix(err, "asking what runs");
+    }
+    each_sandbox(s, &census, resume);
+    remove_strangers(s, &census);
+    census_release(&census);
+    return 0;
+}
+
+/* --- while it runs --- */
+
+static void check_running(struct sandbox *sb, const struct census *census)
+{
+    if (!sb->driven && sb->status == SANDBOX_RUNNING && !census_running(census, sb->id))
+        lost(sb, SANDBOX_FAILED, "Sandbox ended while nobody was watching");
+}
+
+static void compare(void *arg)
+{
+    struct sandboxes *s = arg;
+    struct census census = {0};
+    struct error err;
+    if (s->provider->ops->list(s->provider, census_add, &census, &err) < 0) {
+        log_error("asking what runs: %s", err.message);
+    } else {
+        each_sandbox(s, &census, check_running);
+        remove_strangers(s, &census);
+    }
+    census_release(&census);
+    if (--s->drivers == 0)
+        co_cond_wake_all(&s->idle);
+}
+
+static void on_reconnected(void *ctx)
+{
+    struct sandboxes *s = ctx;
+    struct error err;
+    s->drivers++;
+    if (co_spawn(s->loop, compare, s, NULL, &err) < 0) {
+        s->drivers--;
+        log_error("comparing what runs: %s", err.message);
+    }
+}
+
+struct exit_note {
+    struct sandbox *sb;
+    bool out_of_memory;
+};
+
+static void note_exit(void *arg)
+{
+    struct exit_note *note = arg;
+    struct sandboxes *s = note->sb->owner;
+    lost(note->sb, SANDBOX_FAILED,
+         note->out_of_memory ? "Sandbox ended: out of memory" : "Sandbox ended unexpectedly");
+    sandbox_drop(note->sb);
+    free(note);
+    if (--s->drivers == 0)
+        co_cond_wake_all(&s->idle);
+}
+
+static void on_exited(void *ctx, const char *id, bool out_of_memory)
+{
+    struct sandboxes *s = ctx;
+    struct sandbox *sb;
+    struct error err;
+    HASH_FIND(by_id, s->ids, id, strlen(id), sb);
+    if (sb == NULL)
+        return;
+    if (sb->driven) {
+        sb->exited = true;
+        return;
+    }
+    if (sb->status != SANDBOX_RUNNING)
+        return;
+    log_warn("sandbox %s ended by itself%s", id, out_of_memory ? ": out of memory" : "");
+    struct exit_note *note = malloc(sizeof(*note));
+    if (note == NULL)
+        abort();
+    *note = (struct exit_note){sb, out_of_memory};
+    sandbox_hold(sb);
+    s->drivers++;
+    if (co_spawn(s->loop, note_exit, note, NULL, &err) < 0) {
+        log_error("sandbox %s: %s", id, err.message);
+        s->drivers--;
+        sandbox_drop(sb);
+        free(note);
+    }
+}
+
+int sandboxes_new(struct loop *loop, struct store *store, int data_dir_fd,
+                  struct sandboxes **ret_sandboxes, struct error *err)
+{
+    struct sandboxes *s = calloc(1, sizeof(*s));
+    if (s == NULL)
+        return error_sys(err, "allocating");
+    s->loop = loop;
+    s->store = store;
+    struct provider_events events = {.exited = on_exited, .reconnected = on_reconnected, .ctx = s};
+    if (provider_native_new(loop, data_dir_fd, &events, &s->provider, err) < 0) {
+        free(s);
+        return -1;
+    }
+    *ret_sandboxes = s;
+    return 0;
+}
+
+void sandboxes_free(struct sandboxes *s)
+{
+    if (s == NULL)
+        return;
+    while (s->ids != NULL)
+        sandbox_remove(s->ids);
+    s->provider->ops->free(s->provider);
+    free(s);
+}
+
+int sandboxes_about(struct sandboxes *s, struct warden_about *ret_about, struct error *err)
+{
+    return s->provider->ops->about(s->provider, ret_about, err);
+}

@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * The sandboxes in memory: two maps (by id, by workspace and name), references, and copies for
+ * callers. The store is written through from here, with a copy of the row, because the store's
+ * thread reads it while this one goes on.
+ */
+
+#include "sandbox/state.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/cleanup.h"
+#include "base/limits.h"
+#include "base/timetext.h"
+
+static const char *const status_texts[] = {
+#define X(name, text) [SANDBOX_##name] = text,
+    SANDBOX_STATUSES(X)
+#undef X
+};
+
+const char *sandbox_status_text(enum sandbox_status status)
+{
+    return status_texts[status];
+}
+
+int sandbox_status_parse(const char *text, enum sandbox_status *ret_status, struct error *err)
+{
+    for (int i = 0; i < SANDBOX_STATUS_COUNT; i++)
+        if (strcmp(status_texts[i], text) == 0) {
+            *ret_status = i;
+            return 0;
+        }
+    struct buf known = BUF_INIT(256);
+    for (int i = 0; i < SANDBOX_STATUS_COUNT; i++)
+        buf_addf(&known, "%s%s", i > 0 ? ", " : "", status_texts[i]);
+    error_set(err, ERROR_INVALID_ARGUMENT, "status \"%.40s\" is none of %s", text, known.data);
+    buf_release(&known);
+    return -1;
+}
+
+static void sandbox_free(struct sandbox *sb)
+{
+    for (size_t i = 0; i < sb->event_count; i++)
+        free(sb->events[i].message);
+    free(sb->events);
+    free(sb->id);
+    free(sb->workspace);
+    free(sb->name);
+    free(sb->key);
+    free((char *)sb->image);
+    free((char *)sb->resources.cpu);
+    free((char *)sb->resources.memory);
+    free((char *)sb->resources.disk);
+    free(sb->env);
+    free(sb);
+}
+
+static void copy_actor(char to[ACTOR_MAX], const char *from)
+{
+    size_t len = from == NULL ? 0 : strnlen(from, ACTOR_MAX - 1);
+    memcpy(to, from == NULL ? "" : from, len);
+    to[len] = '\0';
+}
+
+static int copy_strings(struct sandbox *sb, const struct store_sandbox *row)
+{
+    size_t key_size = strlen(row->workspace) + strlen(row->name) + 2;
+    sb->id = strdup(row->id);
+    sb->workspace = strdup(row->workspace);
+    sb->name = strdup(row->name);
+    sb->key = malloc(key_size);
+    sb->image = strdup(row->image);
+    sb->resources.cpu = strdup(row->cpu);
+    sb->resources.memory = strdup(row->memory);
+    sb->resources.disk = strdup(row->disk);
+    sb->env = malloc(row->env.len + 1);
+    if (sb->id == NULL || sb->workspace == NULL || sb->name == NULL || sb->key == NULL ||
+        sb->image == NULL || sb->resources.cpu == NULL || sb->resources.memory == NULL ||
+        sb->resources.disk == NULL || sb->env == NULL)
+        return -1;
+    snprintf(sb->key, key_size, "%s/%s", row->workspace, row->name);
+    if (row->env.len > 0)
+        memcpy(sb->env, row->env.data, row->env.len);
+    sb->env_len = row->env.len;
+    return 0;
+}
+
+struct sandbox *sandbox_new(struct sandboxes *s, const struct store_sandbox *row, struct error *err)
+{
+    struct sandbox *sb = calloc(1, sizeof(*sb));
+    if (sb == NULL || copy_strings(sb, row) < 0) {
+        error_sys(err, "allocating a sandbox");
+        if (sb != NULL)
+            sandbox_free(sb);
+        return NULL;
+    }
+    sb->owner = s;
+    sb->enabled = row->enabled;
+    sb->created_ms = row->created_ms;
+    sb->updated_ms = row->updated_ms;
+    copy_actor(sb->created_by, row->created_by);
+    copy_actor(sb->updated_by, row->updated_by);
+    if (sandbox_status_parse(row->status, &sb->status, err) < 0 ||
+        spec_limits(&sb->resources, &sb->limits, err) < 0) {
+        sandbox_free(sb);
+        return NULL;
+    }
+    sb->refs = 1;
+    return sb;
+}
+
+void sandbox_hold(struct sandbox *sb)
+{
+    sb->refs++;
+}
+
+void sandbox_drop(struct sandbox *sb)
+{
+    if (--sb->refs > 0)
+        return;
+    sandbox_agent_close(sb);
+    sandbox_free(sb);
+}
+
+int sandbox_insert(struct sandbox *sb, struct error *err)
+{
+    struct sandboxes *s = sb->owner;
+    struct sandbox *other;
+    HASH_FIND(by_name, s->names, sb->key, strlen(sb->key), other);
+    if (other != NULL)
+        return error_set(err, ERROR_ALREADY_EXISTS, "a sandbox named \"%s\" exists already",
+                         sb->name);
+    HASH_ADD_KEYPTR(by_id, s->ids, sb->id, strlen(sb->id), sb);
+    HASH_ADD_KEYPTR(by_name, s->names, sb->key, strlen(sb->key), sb);
+    sandbox_hold(sb);
+    return 0;
+}
+
+void sandbox_remove(struct sandbox *sb)
+{
+    struct sandboxes *s = sb->owner;
+    if (sb->gone)
+        return;
+    HASH_DELETE(by_id, s->ids, sb);
+    HASH_DELETE(by_name, s->names, sb);
+    sb->gone = true;
+    co_cond_wake_all(&sb->changed);
+    sandbox_drop(sb);
+}
+
+struct sandbox *sandbox_find(struct sandboxes *s, const char *workspace, const char *name,
+                             struct error *err)
+{
+    char key[2 * NAME_MAX_LEN + 2];
+    struct sandbox *sb = NULL;
+    if (strlen(workspace) <= NAME_MAX_LEN && strlen(name) <= NAME_MAX_LEN) {
+        int len = snprintf(key, sizeof(key), "%s/%s", workspace, name);
+        HASH_FIND(by_name, s->names, key, (size_t)len, sb);
+        if (sb == NULL) {
+            HASH_FIND(by_id, s->ids, name, strlen(name), sb);
+            if (sb != NULL && strcmp(sb->workspace, workspace) != 0)
+                sb = NULL;
+        }
+    }
+    if (sb == NULL)
+        error_set(err, ERROR_SANDBOX_NOT_FOUND, "there is no sandbox \"%.63s\"", name);
+    return sb;
+}
+
+void sandbox_info(const struct sandbox *sb, struct arena *arena, struct sandbox_info *ret_info)
+{
+    struct sandbox_event *events = arena_alloc(arena, (sb->event_count + 1) * sizeof(*events));
+    for (size_t i = 0; i < sb->event_count; i++)
+        events[i] = (struct sandbox_event){
+            .type = sb->events[i].type,
+            .status = sb->events[i].status,
+            .message = arena_strdup(arena, sb->events[i].message),
+            .time_ms = sb->events[i].time_ms,
+            .revision = sb->events[i].revision,
+        };
+    *ret_info = (struct sandbox_info){
+        .id = arena_strdup(arena, sb->id),
+        .workspace = arena_strdup(arena, sb->workspace),
+        .name = arena_strdup(arena, sb->name),
+        .image = arena_strdup(arena, sb->image),
+        .resources = {arena_strdup(arena, sb->resources.cpu),
+                      arena_strdup(arena, sb->resources.memory),
+                      arena_strdup(arena, sb->resources.disk)},
+        .env = {arena_dup(arena, sb->env, sb->env_len), sb->env_len},
+        .enabled = sb->enabled,
+        .status = sb->status,
+        .created_ms = sb->created_ms,
+        .updated_ms = sb->updated_ms,
+        .created_by = arena_strdup(arena, sb->created_by),
+        .updated_by = arena_strdup(arena, sb->updated_by),
+        .events = events,
+        .event_count = sb->event_count,
+    };
+}
+
+/* Event types and statuses are few and fixed; a stored one that is none of them is shown as OTHER.
+ */
+static const char *event_word(const char *text)
+{
+    static const char *const words[] = {"CREATE", "START",   "STOP",   "DELETE",
+                                        "CLONE",  "SUCCESS", "FAILURE"};
+    for (size_t i = 0; i < ARRAY_LEN(words); i++)
+        if (strcmp(words[i], text) == 0)
+            return words[i];
+    return "OTHER";
+}
+
+static void push_event(struct sandbox *sb, struct event_record record)
+{
+    if (sb->event_count == EVENTS_KEPT_MAX) {
+        free(sb->events[0].message);
+        memmove(sb->events, sb->events + 1, (sb->event_count - 1) * sizeof(*sb->events));
+        sb->event_count--;
+    }
+    struct event_record *events = realloc(sb->events, (sb->event_count + 1) * sizeof(*sb->events));
+    if (events == NULL || record.message == NULL)
+        abort(); /* a few hundred bytes: nothing sensible can go on */
+    sb->events = events;
+    sb->events[sb->event_count++] = record;
+}
+
+void sandbox_add_event(struct sandbox *sb, const char *type, const char *status,
+                       const char *message)
+{
+    sb->updated_ms = time_now_ms();
+    push_event(sb, (struct event_record){
+                       .type = type,
+                       .status = status,
+                       .message = strdup(message),
+                       .time_ms = sb->updated_ms,
+                       .revision = ++sb->owner->revision,
+                   });
+}
+
+void sandbox_load_event(struct sandbox *sb, const struct store_event *event)
+{
+    push_event(sb, (struct event_record){
+                       .type = event_word(event->type),
+                       .status = event_word(event->status),
+                       .message = strdup(event->message),
+                       .time_ms = event->time_ms,
+                       .revision = event->revision,
+                   });
+}
+
+void sandbox_set_status(struct sandbox *sb, enum sandbox_status status)
+{
+    if (sb->status == status)
+        return;
+    sb->status = status;
+    sb->updated_ms = time_now_ms();
+    co_cond_wake_all(&sb->changed);
+}
+
+int sandbox_save(struct sandbox *sb, bool with_event, struct error *err)
+{
+    struct sandbox_info info;
+    struct arena *arena = arena_new();
+    sandbox_info(sb, arena, &info);
+    struct store_sandbox row = {
+        .id = info.id,
+        .workspace = info.workspace,
+        .name = info.name,
+        .status = sandbox_status_text(info.status),
+        .image = info.image,
+        .cpu = info.resources.cpu,
+        .memory = info.resources.memory,
+        .disk = info.resources.disk,
+        .env = info.env,
+        .enabled = info.enabled,
+        .created_ms = info.created_ms,
+        .updated_ms = info.updated_ms,
+        .created_by = info.created_by,
+        .updated_by = info.updated_by,
+    };
+    struct store_event event;
+    if (with_event) {
+        const struct sandbox_event *last = &info.events[info.event_count - 1];
+        event = (struct store_event){last->type, last->status, last->message, last->time_ms,
+                                     last->revision};
+    }
+    int rc = store_put_sandbox(sb->owner->store, &row, with_event ? &event : NULL, err);
+    arena_free(arena);
+    return rc;
+}

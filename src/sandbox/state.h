@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * The live state behind sandbox.h, shared by the files of this folder and nobody else.
+ *
+ * A sandbox is held by pointer only while a reference is held (sandbox_hold(), sandbox_drop()): any
+ * wait can see it deleted. Its strings never change; what changes is a number, or is replaced
+ * before anybody else can run.
+ */
+
+#include <uthash.h>
+
+#include "loop/co.h"
+#include "provider/channel.h"
+#include "sandbox/sandbox.h"
+#include "sandbox/spec.h"
+
+/* What its driver is to bring it to. */
+enum sandbox_goal { GOAL_RUNNING, GOAL_STOPPED, GOAL_DELETED };
+
+enum { ACTOR_MAX = 64 };
+
+struct event_record {
+    const char *type; /* literals */
+    const char *status;
+    char *message;
+    int64_t time_ms;
+    uint64_t revision;
+};
+
+struct sandbox {
+    struct sandboxes *owner;
+    char *id;
+    char *workspace;
+    char *name;
+    char *key;                          /* "workspace/name" */
+    const char *image;                  /* what was asked for; owned */
+    struct sandbox_resources resources; /* owned strings */
+    struct spec_limits limits;
+    char *env;
+    size_t env_len;
+    bool enabled;
+    enum sandbox_status status;
+    int64_t created_ms, updated_ms;
+    char created_by[ACTOR_MAX], updated_by[ACTOR_MAX];
+    struct event_record *events;
+    size_t event_count;
+
+    enum sandbox_goal goal;
+    const char *stop_reason; /* literal; NULL: somebody asked for it */
+    bool driven;             /* a driver coroutine is at work */
+    bool up;                 /* the provider has it running, as far as we know */
+    bool exited;             /* its pid 1 ended while the driver was at work */
+    bool gone;               /* no longer in the maps */
+    unsigned refs;
+    struct co_cond changed; /* woken at every change of status */
+    struct channel *agent;  /* NULL while there is no connection */
+    bool agent_connecting;
+    struct co_cond agent_ready;
+    struct timer agent_idle;
+
+    UT_hash_handle by_id;
+    UT_hash_handle by_name;
+};
+
+struct sandboxes {
+    struct loop *loop;
+    struct store *store;
+    struct provider *provider;
+    struct sandbox *ids;   /* by id, oldest first */
+    struct sandbox *names; /* by workspace/name */
+    uint64_t revision;
+    unsigned drivers; /* driver coroutines at work */
+    struct co_cond idle;
+    bool closing;
+};
+
+/* registry.c */
+struct sandbox *sandbox_new(struct sandboxes *s, const struct store_sandbox *row,
+                            struct error *err);
+void sandbox_hold(struct sandbox *sb);
+void sandbox_drop(struct sandbox *sb);
+int sandbox_insert(struct sandbox *sb, struct error *err); /* ALREADY_EXISTS; holds a reference */
+void sandbox_remove(struct sandbox *sb);                   /* out of the maps; drops it */
+struct sandbox *sandbox_find(struct sandboxes *s, const char *workspace, const char *name,
+                             struct error *err);
+void sandbox_info(const struct sandbox *sb, struct arena *arena, struct sandbox_info *ret_info);
+void sandbox_add_event(struct sandbox *sb, const char *type, const char *status,
+                       const char *message);
+void sandbox_load_event(struct sandbox *sb, const struct store_event *event);
+void sandbox_set_status(struct sandbox *sb, enum sandbox_status status);
+/* Writes it to the store, with its newest event when with_event. */
+int sandbox_save(struct sandbox *sb, bool with_event, struct error *err);
+
+/* lifecycle.c */
+void sandbox_drive(struct sandbox *sb); /* sees to it that the goal is worked on */
+
+/* agent_link.c */
+/* Finds a sandbox, waits while it is being made, and gives its agent's channel. Drop the sandbox
+ * afterwards. */
+int sandbox_agent(struct sandboxes *s, const char *workspace, const char *name,
+                  struct sandbox **ret_sandbox, struct channel **ret_channel, struct error *err);
+/* The first half of it: found, and running. */
+int sandbox_running(struct sandboxes *s, const char *workspace, const char *name,
+                    struct sandbox **ret_sandbox, struct error *err);
+void sandbox_agent_close(struct sandbox *sb);
+
+static inline void cleanup_sandbox(struct sandbox **sb)
+{
+    if (*sb != NULL)
+        sandbox_drop(*sb);
+}
+#define _cleanup_sandbox_ __attribute__((cleanup(cleanup_sandbox)))
