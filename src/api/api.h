@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * The public HTTP API: every route, and every JSON shape that a client sees. It sits on the domain
+ * (sandbox/) and knows nothing of how a sandbox is made; nothing below knows its shapes.
+ */
+
+#include "auth/auth.h"
+#include "base/error.h"
+#include "http/server.h"
+#include "loop/loop.h"
+#include "sandbox/sandbox.h"
+
+/* All borrowed: they live at least as long as the server that uses the API. */
+struct api {
+    struct loop *loop;
+    struct sandboxes *sandboxes;
+    const struct auth *auth;
+    const char *public_url; /* "https://cella.example"; NULL: as the request's Host field says */
+};
+
+/* Serves one request. ctx is the struct api. */
+http_handler api_handle;

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Requests in, answers out. Handlers differ in what they ask for, never in how a body is limited,
+ * how a parameter is refused or how bytes that are no text become JSON: that is here once.
+ */
+
+#include "api/call.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/limits.h"
+
+int api_json_body(struct http_exchange *x, yyjson_val **ret_object, struct error *err)
+{
+    const char *type = http_header(x, "Content-Type");
+    struct slice body = {NULL, 0};
+    yyjson_val *root = NULL;
+
+    if (http_request(x)->content_length != 0) {
+        if (type != NULL && !http_content_is(x, "application/json"))
+            return error_set(err, ERROR_UNSUPPORTED_MEDIA_TYPE,
+                             "this call takes application/json, and the body says it is %.100s",
+                             type);
+        if (http_body_all(x, HTTP_JSON_BODY_MAX, &body, err) < 0)
+            return -1;
+    }
+    if (body.len > 0) {
+        if (json_parse(http_arena(x), body, &root, err) < 0)
+            return -1;
+        if (!yyjson_is_obj(root))
+            return error_set(err, ERROR_INVALID_ARGUMENT, "the body must be a JSON object");
+    }
+    *ret_object = root;
+    return 0;
+}
+
+yyjson_mut_doc *api_json_new(struct arena *arena, yyjson_mut_val **ret_root)
+{
+    yyjson_mut_doc *doc = json_doc(arena);
+    *ret_root = yyjson_mut_obj(doc);
+    yyjson_mut_doc_set_root(doc, *ret_root);
+    return doc;
+}
+
+int api_reply_json(struct http_exchange *x, int status, const yyjson_mut_doc *doc,
+                   struct error *err)
+{
+    struct slice text = json_write(http_arena(x), doc, false);
+    if (text.data == NULL)
+        return error_set(err, ERROR_INTERNAL, "the answer could not be written as JSON");
+    return http_reply(x, status, "application/json", text.data, text.len, err);
+}
+
+bool api_parse_uint(const char *text, uint64_t min, uint64_t max, uint64_t *ret_value)
+{
+    size_t len = strlen(text);
+    if (len == 0 || strspn(text, "0123456789") != len)
+        return false;
+    errno = 0;
+    uint64_t value = strtoull(text, NULL, 10);
+    if (errno != 0 || value < min || value > max)
+        return false;
+    *ret_value = value;
+    return true;
+}
+
+int api_query_uint(struct http_exchange *x, const char *name, uint64_t min, uint64_t max,
+                   uint64_t fallback, uint64_t *ret_value, struct error *err)
+{
+    const char *text = NULL;
+    uint64_t value = fallback;
+    if (http_query(x, name, &text, err) < 0)
+        return -1;
+    if (text != NULL && !api_parse_uint(text, min, max, &value))
+        return error_set(err, ERROR_INVALID_ARGUMENT,
+                         "%s: \"%.40s\" is not a whole number from %" PRIu64 " to %" PRIu64, name,
+                         text, min, max);
+    *ret_value = value;
+    return 0;
+}
+
+int api_query_bool(struct http_exchange *x, const char *name, bool fallback, bool *ret_value,
+                   struct error *err)
+{
+    const char *text = NULL;
+    if (http_query(x, name, &text, err) < 0)
+        return -1;
+    bool yes = text != NULL && (strcmp(text, "true") == 0 || strcmp(text, "1") == 0);
+    bool no = text != NULL && (strcmp(text, "false") == 0 || strcmp(text, "0") == 0);
+    if (text != NULL && !yes && !no)
+        return error_set(err, ERROR_INVALID_ARGUMENT, "%s: \"%.40s\" is neither true nor false",
+                         name, text);
+    *ret_value = text != NULL ? yes : fallback;
+    return 0;
+}
+
+void api_add_text(struct arena *arena, yyjson_mut_doc *doc, yyjson_mut_val *object, const char *key,
+                  const char *exact_key, struct slice text)
+{
+    if (!json_add_lossy(doc, object, key, text))
+        return;
+    struct slice exact = json_base64_encode(arena, text);
+    yyjson_mut_obj_add_strn(doc, object, exact_key, exact.data, exact.len);
+}
+
+void api_http_time(uint64_t unix_ms, char out[TIME_TEXT_SIZE])
+{
+    const uint64_t last = 253402300799999; /* 9999-12-31T23:59:59.999Z */
+    time_http((int64_t)(unix_ms < last ? unix_ms : last), out);
+}
+
+void api_add_http_time(yyjson_mut_doc *doc, yyjson_mut_val *object, const char *key,
+                       uint64_t unix_ms)
+{
+    char text[TIME_TEXT_SIZE];
+    api_http_time(unix_ms, text);
+    yyjson_mut_obj_add_strcpy(doc, object, key, text);
+}

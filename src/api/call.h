@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * What handlers share: who is calling, and reading requests and writing answers the same way
+ * everywhere. Everything handed out lives in the exchange's arena.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "api/api.h"
+#include "base/timetext.h"
+#include "json/json.h"
+
+/* A handler's ctx. */
+struct api_call {
+    const struct api *api;
+    struct principal principal; /* empty on public routes */
+    const char *workspace;      /* the one that names are looked up in */
+};
+
+/*
+ * The request's JSON object; *ret_object is NULL when there is no body. UNSUPPORTED_MEDIA_TYPE when
+ * the body says it is something else (no Content-Type counts as JSON), PAYLOAD_TOO_LARGE over
+ * HTTP_JSON_BODY_MAX, INVALID_JSON, INVALID_ARGUMENT when it is no object.
+ */
+int api_json_body(struct http_exchange *x, yyjson_val **ret_object, struct error *err);
+
+/* A document whose root is an empty object, to be filled and answered with. */
+yyjson_mut_doc *api_json_new(struct arena *arena, yyjson_mut_val **ret_root);
+int api_reply_json(struct http_exchange *x, int status, const yyjson_mut_doc *doc,
+                   struct error *err);
+
+/* Query parameters; `fallback` when they are not there. INVALID_ARGUMENT names the parameter. */
+int api_query_uint(struct http_exchange *x, const char *name, uint64_t min, uint64_t max,
+                   uint64_t fallback, uint64_t *ret_value, struct error *err);
+int api_query_bool(struct http_exchange *x, const char *name, bool fallback, bool *ret_value,
+                   struct error *err);
+
+/* Decimal digits and nothing else, in min…max. Says so, not why: the caller knows what it is. */
+bool api_parse_uint(const char *text, uint64_t min, uint64_t max, uint64_t *ret_value);
+
+/*
+ * Members whose value came out of a sandbox. Text need not be UTF-8 there: `key` then gets U+FFFD
+ * for what is not, and `exact_key` the bytes in base64. Times are clamped to years of four digits.
+ */
+void api_add_text(struct arena *arena, yyjson_mut_doc *doc, yyjson_mut_val *object, const char *key,
+                  const char *exact_key, struct slice text);
+void api_http_time(uint64_t unix_ms, char out[TIME_TEXT_SIZE]);
+void api_add_http_time(yyjson_mut_doc *doc, yyjson_mut_val *object, const char *key,
+                       uint64_t unix_ms);

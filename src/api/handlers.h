@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* The handlers that the rows of routes.c name. Their ctx is a struct api_call (api/call.h). */
+
+#include "http/router.h"
+
+/* ops/health.c */
+route_handler ops_health;
+
+/* v0/sandbox_list.c */
+route_handler v0_sandbox_list, v0_sandbox_create;
+
+/* v0/sandbox.c */
+route_handler v0_sandbox_get, v0_sandbox_delete, v0_sandbox_start, v0_sandbox_stop,
+    v0_sandbox_health;
+
+/* v0/filesystem.c */
+route_handler v0_file_get, v0_file_put, v0_file_delete;
+
+/* v0/process.c, v0/process_logs.c */
+route_handler v0_process_list, v0_process_exec, v0_process_get, v0_process_stop, v0_process_kill,
+    v0_process_logs;

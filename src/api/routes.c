@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Every route there is, in one place: what is not here cannot be reached, and no row can leave out
+ * its scope. The first row that fits wins, so the literal paths stand before /{workspace}/…: that
+ * is why v0 can never be a workspace.
+ */
+
+#include "api/routes.h"
+
+#include "api/handlers.h"
+#include "auth/auth.h"
+#include "base/cleanup.h"
+
+/* What works inside one sandbox is found below the control plane's path and below the address that
+ * the sandbox's access.api_endpoint names. */
+#define IN_SANDBOX(method, path, scope, handler)                                                   \
+    ROUTE(method, "/v0/sandbox/{name}" path, scope, handler),                                      \
+        ROUTE(method, "/{workspace}/sandbox/{name}" path, scope, handler)
+
+/* clang-format off */
+const struct route api_routes[] = {
+    ROUTE("GET",    "/health",                  SCOPE_PUBLIC, ops_health),
+
+    ROUTE("GET",    "/v0/sandbox",              SCOPE_READ,   v0_sandbox_list),
+    ROUTE("POST",   "/v0/sandbox",              SCOPE_WRITE,  v0_sandbox_create),
+    ROUTE("GET",    "/v0/sandbox/{name}",       SCOPE_READ,   v0_sandbox_get),
+    ROUTE("DELETE", "/v0/sandbox/{name}",       SCOPE_WRITE,  v0_sandbox_delete),
+    ROUTE("PUT",    "/v0/sandbox/{name}/start", SCOPE_WRITE,  v0_sandbox_start),
+    ROUTE("POST",   "/v0/sandbox/{name}/start", SCOPE_WRITE,  v0_sandbox_start),
+    ROUTE("PUT",    "/v0/sandbox/{name}/stop",  SCOPE_WRITE,  v0_sandbox_stop),
+    ROUTE("POST",   "/v0/sandbox/{name}/stop",  SCOPE_WRITE,  v0_sandbox_stop),
+
+    IN_SANDBOX("GET",    "/health",             SCOPE_READ,   v0_sandbox_health),
+
+    IN_SANDBOX("GET",    "/filesystem/{path*}", SCOPE_READ,   v0_file_get),
+    IN_SANDBOX("PUT",    "/filesystem/{path*}", SCOPE_WRITE,  v0_file_put),
+    IN_SANDBOX("DELETE", "/filesystem/{path*}", SCOPE_WRITE,  v0_file_delete),
+
+    IN_SANDBOX("GET",    "/process",            SCOPE_READ,   v0_process_list),
+    IN_SANDBOX("POST",   "/process",            SCOPE_WRITE,  v0_process_exec),
+    IN_SANDBOX("GET",    "/process/{pid}",      SCOPE_READ,   v0_process_get),
+    IN_SANDBOX("DELETE", "/process/{pid}",      SCOPE_WRITE,  v0_process_stop),
+    IN_SANDBOX("GET",    "/process/{pid}/logs", SCOPE_READ,   v0_process_logs),
+    IN_SANDBOX("POST",   "/process/{pid}/kill", SCOPE_WRITE,  v0_process_kill),
+};
+/* clang-format on */
+
+const size_t api_route_count = ARRAY_LEN(api_routes);

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * Files and directories as clients see them, and permissions in their two notations: "rwxr-xr-x" in
+ * answers, octal ("644", "0644", "1777") in requests. Strings are borrowed from the entries until
+ * the document is written.
+ */
+
+#include <stdbool.h>
+
+#include <yyjson.h>
+
+#include "base/arena.h"
+#include "base/error.h"
+#include "wire/messages.h"
+
+enum { PERMISSIONS_TEXT_SIZE = 10 };
+
+/* As ls shows them, setuid, setgid and sticky bits included, without the letter for the type. */
+void permissions_format(uint64_t mode, char out[PERMISSIONS_TEXT_SIZE]);
+/* Three or four octal digits; INVALID_ARGUMENT otherwise. */
+int permissions_parse(const char *text, uint64_t *ret_mode, struct error *err);
+
+/* A file with its content: as text where it is UTF-8, in base64 (and "encoding" says so) otherwise
+ * or when as_base64 asks for it. */
+void file_json(struct arena *arena, yyjson_mut_doc *doc, yyjson_mut_val *root,
+               const struct file_entry *file, struct slice content, bool as_base64);
+
+/* A directory: what is in it that is no directory under "files", the rest under "subdirectories".
+ */
+void directory_json(struct arena *arena, yyjson_mut_doc *doc, yyjson_mut_val *root,
+                    const char *path, const struct file_entry *items, size_t count);

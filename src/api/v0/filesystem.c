@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * /filesystem/{path}: files and directories of a sandbox. One path serves JSON (the seed's shape,
+ * up to FILE_JSON_MAX of content) and raw bytes (filesystem_raw.c); the media types say which.
+ */
+
+#include "api/v0/filesystem.h"
+
+#include <string.h>
+
+#include "api/call.h"
+#include "api/handlers.h"
+#include "api/v0/file_json.h"
+#include "base/buf.h"
+#include "base/cleanup.h"
+#include "base/limits.h"
+#include "base/names.h"
+
+/* /filesystem/a/b, /filesystem//a/b and /filesystem/%2Fa%2Fb all mean /a/b, and nothing at all
+ * means the root. */
+static int find_place(struct http_exchange *x, const struct route_params *params,
+                      const struct api_call *call, struct file_place *ret_place, struct error *err)
+{
+    const char *given = route_param(params, "path");
+    char *path = arena_alloc(http_arena(x), PATH_BYTES_MAX + 1);
+    if (given[0] == '\0')
+        given = "/";
+    if (path_normalize(given, strlen(given), path, err) < 0)
+        return -1;
+    *ret_place = (struct file_place){
+        .sandboxes = call->api->sandboxes,
+        .workspace = call->workspace,
+        .sandbox = route_param(params, "name"),
+        .path = path,
+    };
+    return 0;
+}
+
+int file_reply_message(struct http_exchange *x, const struct file_place *place, const char *message,
+                       struct error *err)
+{
+    yyjson_mut_val *root;
+    yyjson_mut_doc *doc = api_json_new(http_arena(x), &root);
+    api_add_text(http_arena(x), doc, root, "path", "pathBase64", slice_of(place->path));
+    yyjson_mut_obj_add_str(doc, root, "message", message);
+    return api_reply_json(x, 200, doc, err);
+}
+
+/* --- GET --- */
+
+static int read_too_large(struct error *err)
+{
+    return error_set(err, ERROR_PAYLOAD_TOO_LARGE,
+                     "the file is larger than the %d bytes that fit into JSON; ask for it with "
+                     "Accept: application/octet-stream",
+                     FILE_JSON_MAX);
+}
+
+static int read_content(struct file_transfer *t, struct buf *content, struct error *err)
+{
+    size_t len;
+    for (;;) {
+        if (file_read_next(t, &len, err) < 0)
+            return -1;
+        if (len == 0)
+            return 0;
+        char *to = buf_reserve(content, len);
+        if (to == NULL)
+            return read_too_large(err);
+        if (file_transfer_take(t, to, len, err) < 0)
+            return -1;
+        buf_commit(content, len);
+    }
+}
+
+static int wants_base64(struct http_exchange *x, bool *ret_base64, struct error *err)
+{
+    const char *encoding = NULL;
+    if (http_query(x, "encoding", &encoding, err) < 0)
+        return -1;
+    bool base64 = encoding != NULL && strcmp(encoding, "base64") == 0;
+    if (encoding != NULL && !base64 && strcmp(encoding, "utf-8") != 0)
+        return error_set(err, ERROR_INVALID_ARGUMENT,
+                         "encoding: \"%.40s\" is neither \"base64\" nor \"utf-8\"", encoding);
+    *ret_base64 = base64;
+    return 0;
+}
+
+static int get_file(struct http_exchange *x, const struct file_place *place, bool as_base64,
+                    struct error *err)
+{
+    _cleanup_(cleanup_file_transfer) struct file_transfer *t = NULL;
+    _cleanup_buf_ struct buf content = BUF_INIT(FILE_JSON_MAX);
+    struct arena *arena = http_arena(x);
+    struct file_entry entry;
+
+    /* One byte more than is allowed tells a file that is too large from one that just fits. */
+    if (file_read_begin(place->sandboxes, place->workspace, place->sandbox, place->path, 0,
+                        FILE_JSON_MAX + 1, arena, &entry, &t, err) < 0)
+        return -1;
+    if (entry.size > FILE_JSON_MAX)
+        return read_too_large(err);
+    if (read_content(t, &content, err) < 0)
+        return -1;
+    yyjson_mut_val *root;
+    yyjson_mut_doc *doc = api_json_new(arena, &root);
+    entry.path = place->path;
+    file_json(arena, doc, root, &entry, (struct slice){content.data, content.len}, as_base64);
+    return api_reply_json(x, 200, doc, err);
+}
+
+static int get_directory(struct http_exchange *x, const struct file_place *place, struct error *err)
+{
+    struct arena *arena = http_arena(x);
+    struct file_entry directory, *items = NULL;
+    size_t count = 0;
+
+    if (sandbox_file_list(place->sandboxes, place->workspace, place->sandbox, place->path, arena,
+                          &directory, &items, &count, err) < 0)
+        return -1;
+    yyjson_mut_val *root;
+    yyjson_mut_doc *doc = api_json_new(arena, &root);
+    directory_json(arena, doc, root, place->path, items, count);
+    return api_reply_json(x, 200, doc, err);
+}
+
+int v0_file_get(struct http_exchange *x, const struct route_params *params, void *ctx,
+                struct error *err)
+{
+    struct file_place place;
+    bool download = false, as_base64 = false;
+
+    if (find_place(x, params, ctx, &place, err) < 0 ||
+        api_query_bool(x, "download", false, &download, err) < 0 ||
+        wants_base64(x, &as_base64, err) < 0)
+        return -1;
+    if (download || http_accepts(x, "application/octet-stream"))
+        return file_send_raw(x, &place, err);
+    /* Most reads are of files, so that is tried first; the agent says when it is none. */
+    struct error why = {0};
+    if (get_file(x, &place, as_base64, &why) == 0)
+        return 0;
+    if (why.code == ERROR_IS_A_DIRECTORY && !http_started(x))
+        return get_directory(x, &place, err);
+    *err = why;
+    return -1;
+}
+
+/* --- PUT --- */
+
+struct put_request {
+    struct slice content;
+    bool is_directory;
+    const char *permissions;
+    const char *encoding;
+};
+
+static const struct json_field put_fields[] = {
+    {"content", JSON_BYTES, .offset = offsetof(struct put_request, content)},
+    {"isDirectory", JSON_BOOL, .offset = offsetof(struct put_request, is_directory)},
+    {"permissions", JSON_STRING, .offset = offsetof(struct put_request, permissions)},
+    {"encoding", JSON_STRING, .offset = offsetof(struct put_request, encoding)},
+};
+
+static int write_too_large(struct error *err)
+{
+    return error_set(err, ERROR_PAYLOAD_TOO_LARGE,
+                     "content is larger than the %d bytes that fit into JSON; send it as "
+                     "Content-Type: application/octet-stream",
+                     FILE_JSON_MAX);
+}
+
+/* Replaces request->content by the bytes it stands for. */
+static int decode_content(struct arena *arena, struct put_request *request, struct error *err)
+{
+    const char *encoding = request->encoding != NULL ? request->encoding : "utf-8";
+    if (strcmp(encoding, "base64") == 0) {
+        if (json_base64_decode(arena, request->content, &request->content, err) < 0)
+            return error_prefix(err, "content");
+    } else if (strcmp(encoding, "utf-8") != 0) {
+        return error_set(err, ERROR_INVALID_ARGUMENT,
+                         "encoding: \"%.40s\" is neither \"base64\" nor \"utf-8\"", encoding);
+    }
+    return request->content.len > FILE_JSON_MAX ? write_too_large(err) : 0;
+}
+
+static int read_put(struct http_exchange *x, struct put_request *request, struct error *err)
+{
+    struct arena *arena = http_arena(x);
+    yyjson_val *body;
+    if (api_json_body(x, &body, err) < 0)
+        return err->code == ERROR_PAYLOAD_TOO_LARGE ? write_too_large(err) : -1;
+    if (body != NULL &&
+        json_read(arena, body, "", put_fields, ARRAY_LEN(put_fields), request, err) < 0)
+        return -1;
+    bool has_content = request->content.data != NULL;
+    if (request->is_directory && has_content)
+        return error_set(err, ERROR_INVALID_ARGUMENT, "content: a directory has none");
+    if (!request->is_directory && !has_content)
+        return error_set(err, ERROR_INVALID_ARGUMENT, "content is required (or isDirectory: true)");
+    return has_content ? decode_content(arena, request, err) : 0;
+}
+
+static int put_file(struct http_exchange *x, const struct file_place *place, uint64_t mode,
+                    struct slice content, struct error *err)
+{
+    _cleanup_(cleanup_file_transfer) struct file_transfer *t = NULL;
+    struct file_entry entry;
+
+    if (file_write_begin(place->sandboxes, place->workspace, place->sandbox, place->path, mode, &t,
+                         err) < 0)
+        return -1;
+    for (size_t len; content.len > 0; content.data += len, content.len -= len) {
+        len = content.len < WIRE_DATA_CHUNK ? content.len : WIRE_DATA_CHUNK;
+        if (file_write_chunk(t, len, err) < 0 || file_transfer_put(t, content.data, len, err) < 0)
+            return -1;
+    }
+    if (file_write_commit(t, http_arena(x), &entry, err) < 0)
+        return -1;
+    return file_reply_message(x, place, "File created/updated successfully", err);
+}
+
+static int put_directory(struct http_exchange *x, const struct file_place *place, uint64_t mode,
+                         struct error *err)
+{
+    struct file_entry entry;
+    if (sandbox_file_mkdir(place->sandboxes, place->workspace, place->sandbox, place->path, mode,
+                           http_arena(x), &entry, err) < 0)
+        return -1;
+    return file_reply_message(x, place, "Directory created successfully", err);
+}
+
+int v0_file_put(struct http_exchange *x, const struct route_params *params, void *ctx,
+                struct error *err)
+{
+    struct file_place place;
+    struct put_request request = {0};
+    uint64_t mode = FILE_MODE_DEFAULT;
+
+    if (find_place(x, params, ctx, &place, err) < 0)
+        return -1;
+    if (http_content_is(x, "application/octet-stream"))
+        return file_receive_raw(x, &place, err);
+    if (read_put(x, &request, err) < 0)
+        return -1;
+    if (request.permissions != NULL && permissions_parse(request.permissions, &mode, err) < 0)
+        return -1;
+    return request.is_directory ? put_directory(x, &place, mode, err)
+                                : put_file(x, &place, mode, request.content, err);
+}
+
+/* --- DELETE --- */
+
+static int wants_recursive(struct http_exchange *x, bool *ret_recursive, struct error *err)
+{
+    static const struct json_field fields[] = {{"recursive", JSON_BOOL}};
+    bool recursive = false;
+    yyjson_val *body;
+    if (api_query_bool(x, "recursive", false, &recursive, err) < 0 ||
+        api_json_body(x, &body, err) < 0)
+        return -1;
+    if (body != NULL &&
+        json_read(http_arena(x), body, "", fields, ARRAY_LEN(fields), &recursive, err) < 0)
+        return -1;
+    *ret_recursive = recursive;
+    return 0;
+}
+
+int v0_file_delete(struct http_exchange *x, const struct route_params *params, void *ctx,
+                   struct error *err)
+{
+    struct file_place place;
+    struct file_entry entry = {0};
+    struct error ignored;
+    bool recursive = false;
+
+    if (find_place(x, params, ctx, &place, err) < 0 || wants_recursive(x, &recursive, err) < 0)
+        return -1;
+    if (strcmp(place.path, "/") == 0)
+        return error_set(err, ERROR_INVALID_PATH, "the root directory cannot be deleted");
+    /* Only the message depends on it, and a dangling link can be deleted though it has no entry. */
+    bool known = sandbox_file_stat(place.sandboxes, place.workspace, place.sandbox, place.path,
+                                   http_arena(x), &entry, &ignored) == 0;
+    if (sandbox_file_remove(place.sandboxes, place.workspace, place.sandbox, place.path, recursive,
+                            err) < 0)
+        return -1;
+    return file_reply_message(x, &place,
+                              known && entry.type == FILE_DIRECTORY
+                                  ? "Directory deleted successfully"
+                                  : "File deleted successfully",
+                              err);
+}

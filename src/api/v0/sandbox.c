@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * One sandbox and its life. Start, stop and delete answer 202 as soon as the wish is on record;
+ * what becomes of it is seen in the sandbox's status and events.
+ */
+
+#include "api/v0/sandbox.h"
+
+#include <string.h>
+
+#include "api/call.h"
+#include "api/handlers.h"
+#include "api/v0/sandbox_json.h"
+#include "sandbox/processes.h"
+
+/* Behind a proxy only the configuration knows the public address; without one, where this request
+ * came to is where the next one can go. */
+static const char *base_url(struct http_exchange *x, const struct api *api)
+{
+    const char *host = http_request(x)->host;
+    if (api->public_url != NULL) {
+        size_t len = strlen(api->public_url);
+        while (len > 0 && api->public_url[len - 1] == '/')
+            len--;
+        return arena_dup(http_arena(x), api->public_url, len);
+    }
+    return arena_printf(http_arena(x), "http://%s",
+                        host != NULL && host[0] != '\0' ? host : "localhost");
+}
+
+int sandbox_reply(struct http_exchange *x, int status, const struct api *api,
+                  const struct sandbox_info *info, struct error *err)
+{
+    struct arena *arena = http_arena(x);
+    yyjson_mut_doc *doc = json_doc(arena);
+    yyjson_mut_doc_set_root(doc, sandbox_json(arena, doc, info, base_url(x, api)));
+    return api_reply_json(x, status, doc, err);
+}
+
+int v0_sandbox_get(struct http_exchange *x, const struct route_params *params, void *ctx,
+                   struct error *err)
+{
+    const struct api_call *call = ctx;
+    struct sandbox_info info;
+    if (sandboxes_get(call->api->sandboxes, call->workspace, route_param(params, "name"),
+                      http_arena(x), &info, err) < 0)
+        return -1;
+    return sandbox_reply(x, 200, call->api, &info, err);
+}
+
+typedef int sandbox_change(struct sandboxes *s, const char *workspace, const char *name,
+                           const char *actor, struct arena *arena, struct sandbox_info *ret_info,
+                           struct error *err);
+
+static int change(struct http_exchange *x, const struct route_params *params,
+                  const struct api_call *call, sandbox_change *verb, struct error *err)
+{
+    struct sandbox_info info;
+    if (verb(call->api->sandboxes, call->workspace, route_param(params, "name"),
+             call->principal.name, http_arena(x), &info, err) < 0)
+        return -1;
+    yyjson_mut_val *root;
+    yyjson_mut_doc *doc = api_json_new(http_arena(x), &root);
+    sandbox_change_json(doc, root, &info);
+    return api_reply_json(x, 202, doc, err);
+}
+
+int v0_sandbox_start(struct http_exchange *x, const struct route_params *params, void *ctx,
+                     struct error *err)
+{
+    return change(x, params, ctx, sandboxes_start, err);
+}
+
+int v0_sandbox_stop(struct http_exchange *x, const struct route_params *params, void *ctx,
+                    struct error *err)
+{
+    return change(x, params, ctx, sandboxes_stop, err);
+}
+
+int v0_sandbox_delete(struct http_exchange *x, const struct route_params *params, void *ctx,
+                      struct error *err)
+{
+    return change(x, params, ctx, sandboxes_delete, err);
+}
+
+/* Healthy is a sandbox whose agent answers a question, so one is asked. */
+int v0_sandbox_health(struct http_exchange *x, const struct route_params *params, void *ctx,
+                      struct error *err)
+{
+    const struct api_call *call = ctx;
+    struct agent_process *items = NULL;
+    size_t count = 0;
+    if (sandbox_process_list(call->api->sandboxes, call->workspace, route_param(params, "name"),
+                             http_arena(x), &items, &count, err) < 0)
+        return -1;
+    yyjson_mut_val *root;
+    yyjson_mut_doc *doc = api_json_new(http_arena(x), &root);
+    yyjson_mut_obj_add_str(doc, root, "status", "ok");
+    return api_reply_json(x, 200, doc, err);
+}

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Reading what somebody wants to have. A field that is not known is refused and never skipped:
+ * whoever writes "memroy" should hear of it now, and not when the sandbox runs out of it.
+ */
+
+#include "api/v0/sandbox_create.h"
+
+#include "api/v0/env.h"
+#include "base/cleanup.h"
+
+struct parts {
+    yyjson_val *metadata;
+    yyjson_val *spec;
+};
+
+static const struct json_field root_fields[] = {
+    {"metadata", JSON_OBJECT, .offset = offsetof(struct parts, metadata)},
+    {"spec", JSON_OBJECT, .offset = offsetof(struct parts, spec)},
+    {"status", JSON_IGNORED},
+    {"events", JSON_IGNORED},
+    {"access", JSON_IGNORED},
+};
+
+static const struct json_field metadata_fields[] = {
+    {"name", JSON_STRING, .offset = offsetof(struct sandbox_create, name)},
+    {"id", JSON_IGNORED},
+    {"createdAt", JSON_IGNORED},
+    {"updatedAt", JSON_IGNORED},
+    {"createdBy", JSON_IGNORED},
+    {"updatedBy", JSON_IGNORED},
+    {"workspace", JSON_IGNORED},
+};
+
+struct spec {
+    const char *image;
+    bool enabled;
+    yyjson_val *resources;
+    yyjson_val *env_vars;
+};
+
+static const struct json_field spec_fields[] = {
+    {"image", JSON_STRING, .offset = offsetof(struct spec, image)},
+    {"enabled", JSON_BOOL, .offset = offsetof(struct spec, enabled)},
+    {"resources", JSON_OBJECT, .offset = offsetof(struct spec, resources)},
+    {"env_vars", JSON_OBJECT, .offset = offsetof(struct spec, env_vars)},
+};
+
+static const struct json_field resource_fields[] = {
+    {"cpu", JSON_SCALAR_TEXT, .offset = offsetof(struct sandbox_resources, cpu)},
+    {"memory", JSON_SCALAR_TEXT, .offset = offsetof(struct sandbox_resources, memory)},
+    {"disk", JSON_SCALAR_TEXT, .offset = offsetof(struct sandbox_resources, disk)},
+};
+
+static int read_spec(struct arena *arena, yyjson_val *object, struct sandbox_create *request,
+                     struct error *err)
+{
+    struct spec spec = {.enabled = true};
+    if (json_read(arena, object, "spec", spec_fields, ARRAY_LEN(spec_fields), &spec, err) < 0)
+        return -1;
+    request->image = spec.image;
+    request->enabled = spec.enabled;
+    if (spec.resources != NULL &&
+        json_read(arena, spec.resources, "spec.resources", resource_fields,
+                  ARRAY_LEN(resource_fields), &request->resources, err) < 0)
+        return -1;
+    return env_from_json(arena, spec.env_vars, "spec.env_vars", &request->env, err);
+}
+
+int sandbox_create_from_json(struct arena *arena, yyjson_val *body, struct sandbox_create *request,
+                             struct error *err)
+{
+    struct parts parts = {NULL, NULL};
+    request->enabled = true;
+    if (body != NULL &&
+        json_read(arena, body, "", root_fields, ARRAY_LEN(root_fields), &parts, err) < 0)
+        return -1;
+    if (parts.metadata != NULL && json_read(arena, parts.metadata, "metadata", metadata_fields,
+                                            ARRAY_LEN(metadata_fields), request, err) < 0)
+        return -1;
+    return parts.spec == NULL ? 0 : read_spec(arena, parts.spec, request, err);
+}

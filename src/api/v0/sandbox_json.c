@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * The shape of a sandbox. It is the same in every answer that shows one, so that what a client
+ * learns to read once it can read everywhere, and what GET gives can be sent back to POST.
+ */
+
+#include "api/v0/sandbox_json.h"
+
+#include <inttypes.h>
+
+#include "api/v0/env.h"
+#include "base/timetext.h"
+
+static void add_time(yyjson_mut_doc *doc, yyjson_mut_val *object, const char *key, int64_t unix_ms)
+{
+    char text[TIME_TEXT_SIZE];
+    time_rfc3339(unix_ms, text);
+    yyjson_mut_obj_add_strcpy(doc, object, key, text);
+}
+
+static void add_metadata(yyjson_mut_doc *doc, yyjson_mut_val *object,
+                         const struct sandbox_info *info)
+{
+    yyjson_mut_val *metadata = yyjson_mut_obj_add_obj(doc, object, "metadata");
+    yyjson_mut_obj_add_str(doc, metadata, "name", info->name);
+    yyjson_mut_obj_add_str(doc, metadata, "id", info->id);
+    add_time(doc, metadata, "createdAt", info->created_ms);
+    add_time(doc, metadata, "updatedAt", info->updated_ms);
+    yyjson_mut_obj_add_str(doc, metadata, "createdBy", info->created_by);
+    yyjson_mut_obj_add_str(doc, metadata, "updatedBy", info->updated_by);
+    yyjson_mut_obj_add_str(doc, metadata, "workspace", info->workspace);
+}
+
+static void add_spec(yyjson_mut_doc *doc, yyjson_mut_val *object, const struct sandbox_info *info)
+{
+    yyjson_mut_val *spec = yyjson_mut_obj_add_obj(doc, object, "spec");
+    yyjson_mut_obj_add_bool(doc, spec, "enabled", info->enabled);
+    yyjson_mut_obj_add_str(doc, spec, "image", info->image);
+    yyjson_mut_val *resources = yyjson_mut_obj_add_obj(doc, spec, "resources");
+    yyjson_mut_obj_add_str(doc, resources, "cpu", info->resources.cpu);
+    yyjson_mut_obj_add_str(doc, resources, "memory", info->resources.memory);
+    yyjson_mut_obj_add_str(doc, resources, "disk", info->resources.disk);
+    if (info->env.len > 0)
+        yyjson_mut_obj_add_val(doc, spec, "env_vars", env_to_json(doc, info->env));
+}
+
+static void add_events(struct arena *arena, yyjson_mut_doc *doc, yyjson_mut_val *object,
+                       const struct sandbox_info *info)
+{
+    yyjson_mut_val *events = yyjson_mut_obj_add_arr(doc, object, "events");
+    for (size_t i = 0; i < info->event_count; i++) {
+        const struct sandbox_event *event = &info->events[i];
+        yyjson_mut_val *item = yyjson_mut_arr_add_obj(doc, events);
+        yyjson_mut_obj_add_str(doc, item, "type", event->type);
+        yyjson_mut_obj_add_str(doc, item, "status", event->status);
+        yyjson_mut_obj_add_str(doc, item, "message", event->message);
+        add_time(doc, item, "time", event->time_ms);
+        yyjson_mut_obj_add_str(doc, item, "revision",
+                               arena_printf(arena, "rev-%" PRIu64, event->revision));
+    }
+}
+
+static void add_access(struct arena *arena, yyjson_mut_doc *doc, yyjson_mut_val *object,
+                       const struct sandbox_info *info, const char *base_url)
+{
+    yyjson_mut_val *access = yyjson_mut_obj_add_obj(doc, object, "access");
+    yyjson_mut_obj_add_str(
+        doc, access, "api_endpoint",
+        arena_printf(arena, "%s/%s/sandbox/%s", base_url, info->workspace, info->name));
+    yyjson_mut_obj_add_str(
+        doc, access, "mcp_endpoint",
+        arena_printf(arena, "%s/%s/function/%s", base_url, info->workspace, info->name));
+}
+
+yyjson_mut_val *sandbox_json(struct arena *arena, yyjson_mut_doc *doc,
+                             const struct sandbox_info *info, const char *base_url)
+{
+    yyjson_mut_val *object = yyjson_mut_obj(doc);
+    add_metadata(doc, object, info);
+    add_spec(doc, object, info);
+    yyjson_mut_obj_add_str(doc, object, "status", sandbox_status_text(info->status));
+    add_events(arena, doc, object, info);
+    if (base_url != NULL)
+        add_access(arena, doc, object, info, base_url);
+    return object;
+}
+
+/* Only the statuses that such an answer can have are sentences of their own. */
+static const char *const change_messages[SANDBOX_STATUS_COUNT] = {
+    [SANDBOX_STARTING] = "Sandbox is starting",      [SANDBOX_RUNNING] = "Sandbox is running",
+    [SANDBOX_STOPPING] = "Sandbox is stopping",      [SANDBOX_STOPPED] = "Sandbox is stopped",
+    [SANDBOX_DELETING] = "Sandbox is being deleted",
+};
+
+void sandbox_change_json(yyjson_mut_doc *doc, yyjson_mut_val *root, const struct sandbox_info *info)
+{
+    const char *message = change_messages[info->status];
+    yyjson_mut_val *metadata = yyjson_mut_obj_add_obj(doc, root, "metadata");
+    yyjson_mut_obj_add_str(doc, metadata, "name", info->name);
+    yyjson_mut_obj_add_str(doc, metadata, "workspace", info->workspace);
+    yyjson_mut_obj_add_str(doc, root, "status", sandbox_status_text(info->status));
+    yyjson_mut_obj_add_str(doc, root, "message", message != NULL ? message : "Accepted");
+}

@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* The shape of a sandbox, and what a request to create one may say. */
+
+#include "helpers.h"
+
+#include "api/v0/env.h"
+#include "api/v0/sandbox_create.h"
+#include "api/v0/sandbox_json.h"
+#include "base/cleanup.h"
+#include "base/limits.h"
+
+static const struct sandbox_event events[] = {
+    {"CREATE", "SUCCESS", "Sandbox created successfully", 1696951800000, 123},
+    {"START", "SUCCESS", "Sandbox started successfully", 1696951830000, 124},
+};
+
+static const struct sandbox_info info = {
+    .id = "abcdefghijkl",
+    .workspace = "default",
+    .name = "my-sandbox",
+    .image = "host",
+    .resources = {"1000m", "1Gi", "10Gi"},
+    .env = {"MY_VAR=my_value\0EMPTY=\0", 23},
+    .enabled = true,
+    .status = SANDBOX_RUNNING,
+    .created_ms = 1696951800000,
+    .updated_ms = 1696956300999,
+    .created_by = "user-123",
+    .updated_by = "user-456",
+    .events = events,
+    .event_count = 2,
+};
+
+#define INFO_TEXT                                                                                  \
+    "\"metadata\":{\"name\":\"my-sandbox\",\"id\":\"abcdefghijkl\","                               \
+    "\"createdAt\":\"2023-10-10T15:30:00Z\",\"updatedAt\":\"2023-10-10T16:45:00Z\","               \
+    "\"createdBy\":\"user-123\",\"updatedBy\":\"user-456\",\"workspace\":\"default\"},"            \
+    "\"spec\":{\"enabled\":true,\"image\":\"host\","                                               \
+    "\"resources\":{\"cpu\":\"1000m\",\"memory\":\"1Gi\",\"disk\":\"10Gi\"},"                      \
+    "\"env_vars\":{\"MY_VAR\":\"my_value\",\"EMPTY\":\"\"}},\"status\":\"running\","               \
+    "\"events\":[{\"type\":\"CREATE\",\"status\":\"SUCCESS\","                                     \
+    "\"message\":\"Sandbox created successfully\",\"time\":\"2023-10-10T15:30:00Z\","              \
+    "\"revision\":\"rev-123\"},"                                                                   \
+    "{\"type\":\"START\",\"status\":\"SUCCESS\",\"message\":\"Sandbox started successfully\","     \
+    "\"time\":\"2023-10-10T15:30:30Z\",\"revision\":\"rev-124\"}]"
+
+static void in_a_list(void **state)
+{
+    yyjson_mut_doc *doc = json_doc(*state);
+    assert_string_equal(text_of(*state, doc, sandbox_json(*state, doc, &info, NULL)),
+                        "{" INFO_TEXT "}");
+}
+
+static void with_its_addresses(void **state)
+{
+    yyjson_mut_doc *doc = json_doc(*state);
+    assert_string_equal(
+        text_of(*state, doc, sandbox_json(*state, doc, &info, "https://run.example")),
+        "{" INFO_TEXT ",\"access\":{"
+        "\"api_endpoint\":\"https://run.example/default/sandbox/my-sandbox\","
+        "\"mcp_endpoint\":\"https://run.example/default/function/my-sandbox\"}}");
+}
+
+#define CHANGE(status, message)                                                                    \
+    "{\"metadata\":{\"name\":\"my-sandbox\",\"workspace\":\"default\"},"                           \
+    "\"status\":\"" status "\",\"message\":\"" message "\"}"
+
+static void changes(void **state)
+{
+    static const struct {
+        enum sandbox_status status;
+        const char *text;
+    } rows[] = {
+        {SANDBOX_STARTING, CHANGE("starting", "Sandbox is starting")},
+        {SANDBOX_STOPPING, CHANGE("stopping", "Sandbox is stopping")},
+        {SANDBOX_DELETING, CHANGE("deleting", "Sandbox is being deleted")},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct sandbox_info changed = info;
+        changed.status = rows[i].status;
+        yyjson_mut_doc *doc = json_doc(*state);
+        yyjson_mut_val *root = yyjson_mut_obj(doc);
+        sandbox_change_json(doc, root, &changed);
+        assert_string_equal(text_of(*state, doc, root), rows[i].text);
+    }
+}
+
+/* What GET answers can be POSTed: what only the server sets is ignored, the rest arrives. */
+static void an_answer_is_a_request(void **state)
+{
+    yyjson_mut_doc *doc = json_doc(*state);
+    const char *text = text_of(*state, doc, sandbox_json(*state, doc, &info, "http://h"));
+    struct sandbox_create request = {.workspace = "default"};
+    struct error err;
+    assert_int_equal(sandbox_create_from_json(*state, value_of(*state, text), &request, &err), 0);
+    assert_string_equal(request.name, "my-sandbox");
+    assert_string_equal(request.image, "host");
+    assert_string_equal(request.resources.cpu, "1000m");
+    assert_string_equal(request.resources.memory, "1Gi");
+    assert_string_equal(request.resources.disk, "10Gi");
+    assert_int_equal(request.env.len, info.env.len);
+    assert_memory_equal(request.env.data, info.env.data, info.env.len);
+    assert_true(request.enabled);
+}
+
+static void everything_has_a_default(void **state)
+{
+    static const char *const bodies[] = {NULL, "{}", "{\"metadata\":{},\"spec\":{}}",
+                                         "{\"metadata\":null,\"spec\":{\"resources\":null}}"};
+    for (size_t i = 0; i < ARRAY_LEN(bodies); i++) {
+        struct sandbox_create request = {0};
+        struct error err;
+        yyjson_val *body = bodies[i] == NULL ? NULL : value_of(*state, bodies[i]);
+        assert_int_equal(sandbox_create_from_json(*state, body, &request, &err), 0);
+        assert_null(request.name);
+        assert_null(request.image);
+        assert_null(request.resources.cpu);
+        assert_int_equal(request.env.len, 0);
+        assert_true(request.enabled);
+    }
+}
+
+static void numbers_are_quantities(void **state)
+{
+    struct sandbox_create request = {0};
+    struct error err;
+    const char *text = "{\"spec\":{\"enabled\":false,\"resources\":{\"cpu\":0.5,"
+                       "\"memory\":1073741824,\"disk\":\"1e9\"}}}";
+    assert_int_equal(sandbox_create_from_json(*state, value_of(*state, text), &request, &err), 0);
+    assert_string_equal(request.resources.cpu, "0.5");
+    assert_string_equal(request.resources.memory, "1073741824");
+    assert_string_equal(request.resources.disk, "1e9");
+    assert_false(request.enabled);
+}
+
+static void requests_refused(void **state)
+{
+    static const struct {
+        const char *body;
+        enum error_code code;
+        const char *names;
+    } rows[] = {
+        {"{\"name\":\"x\"}", ERROR_UNKNOWN_FIELD, "name"},
+        {"{\"metadata\":{\"labels\":{}}}", ERROR_UNKNOWN_FIELD, "labels"},
+        {"{\"metadata\":{\"name\":5}}", ERROR_INVALID_ARGUMENT, "metadata.name"},
+        {"{\"metadata\":\"x\"}", ERROR_INVALID_ARGUMENT, "metadata"},
+        {"{\"spec\":[]}", ERROR_INVALID_ARGUMENT, "spec"},
+        {"{\"spec\":{\"memory\":\"1Gi\"}}", ERROR_UNKNOWN_FIELD, "memory"},
+        {"{\"spec\":{\"enabled\":\"yes\"}}", ERROR_INVALID_ARGUMENT, "spec.enabled"},
+        {"{\"spec\":{\"image\":7}}", ERROR_INVALID_ARGUMENT, "spec.image"},
+        {"{\"spec\":{\"resources\":{\"memroy\":\"1Gi\"}}}", ERROR_UNKNOWN_FIELD, "memroy"},
+        {"{\"spec\":{\"resources\":{\"cpu\":true}}}", ERROR_INVALID_ARGUMENT, "spec.resources.cpu"},
+        {"{\"spec\":{\"env_vars\":{\"A\":1}}}", ERROR_INVALID_ARGUMENT, "spec.env_vars.A"},
+        {"{\"spec\":{\"env_vars\":{\"A\":null}}}", ERROR_INVALID_ARGUMENT, "spec.env_vars.A"},
+        {"{\"spec\":{\"env_vars\":{\"A\":\"x\\u0000y\"}}}", ERROR_INVALID_ARGUMENT,
+         "spec.env_vars.A"},
+        {"{\"spec\":{\"env_vars\":{\"1A\":\"\"}}}", ERROR_INVALID_ARGUMENT, "1A"},
+        {"{\"spec\":{\"env_vars\":{\"\":\"\"}}}", ERROR_INVALID_ARGUMENT, "spec.env_vars"},
+        {"{\"spec\":{\"env_vars\":{\"A=B\":\"\"}}}", ERROR_INVALID_ARGUMENT, "A=B"},
+        {"{\"spec\":{\"env_vars\":{\"A\\u0000\":\"\"}}}", ERROR_INVALID_ARGUMENT, "spec.env_vars"},
+        {"{\"spec\":{\"env_vars\":{\"\xc3\xa4\":\"\"}}}", ERROR_INVALID_ARGUMENT, "\xc3\xa4"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct sandbox_create request = {0};
+        struct error err = {0};
+        print_message("%s\n", rows[i].body);
+        assert_int_equal(
+            sandbox_create_from_json(*state, value_of(*state, rows[i].body), &request, &err), -1);
+        assert_int_equal(err.code, rows[i].code);
+        assert_non_null(strstr(err.message, rows[i].names));
+    }
+}
+
+static int env_with(struct arena *arena, size_t variables, size_t value_len, struct error *err)
+{
+    yyjson_mut_doc *doc = json_doc(arena);
+    yyjson_mut_val *object = yyjson_mut_obj(doc);
+    char *value = arena_alloc(arena, value_len + 1);
+    memset(value, 'v', value_len);
+    for (size_t i = 0; i < variables; i++)
+        yyjson_mut_obj_add_str(doc, object, arena_printf(arena, "V%03zu", i), value);
+    struct slice env;
+    return env_from_json(arena, value_of(arena, text_of(arena, doc, object)), "env", &env, err);
+}
+
+static void environments_have_limits(void **state)
+{
+    struct error err = {0};
+    assert_int_equal(env_with(*state, ENV_VARS_MAX, 1, &err), 0);
+    assert_int_equal(env_with(*state, ENV_VARS_MAX + 1, 1, &err), -1);
+    assert_int_equal(err.code, ERROR_INVALID_ARGUMENT);
+    /* "V000=" and the NUL count too. */
+    assert_int_equal(env_with(*state, 1, ENV_BYTES_MAX - 6, &err), 0);
+    assert_int_equal(env_with(*state, 1, ENV_BYTES_MAX - 5, &err), -1);
+    assert_int_equal(err.code, ERROR_PAYLOAD_TOO_LARGE);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        api_test(in_a_list),
+        api_test(with_its_addresses),
+        api_test(changes),
+        api_test(an_answer_is_a_request),
+        api_test(everything_has_a_default),
+        api_test(numbers_are_quantities),
+        api_test(requests_refused),
+        api_test(environments_have_limits),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
