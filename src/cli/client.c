@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * The command line as an HTTP client. The one thing that it adds to http/client.h is people: a
+ * refused connection becomes a sentence that says how to start a server, a missing key one that
+ * says where it was looked for.
+ */
+
+#include "cli/client.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "http/client.h"
+
+enum { ANSWER_MAX = 128 << 20, HEADERS_MAX = 4 };
+
+struct client {
+    struct loop *loop;
+    const struct settings *settings;
+    struct http_client *http;
+    struct arena *arena;
+    char authorization[KEY_MAX + 16];
+    bool spoke; /* an answer has come: whatever fails now, there is a server */
+};
+
+int client_new(struct loop *loop, const struct settings *settings, struct client **ret_client,
+               struct error *err)
+{
+    struct client *client = calloc(1, sizeof(*client));
+    if (client == NULL)
+        return error_set(err, ERROR_INTERNAL, "out of memory");
+    client->loop = loop;
+    client->settings = settings;
+    client->arena = arena_new();
+    client->http = http_client_new(loop, settings->address, settings->host, err);
+    if (client->http == NULL) {
+        client_free(client);
+        return -1;
+    }
+    snprintf(client->authorization, sizeof(client->authorization), "Bearer %s", settings->key);
+    *ret_client = client;
+    return 0;
+}
+
+void client_free(struct client *client)
+{
+    if (client == NULL)
+        return;
+    if (client->http != NULL)
+        http_client_free(client->http);
+    arena_free(client->arena);
+    free(client);
+}
+
+struct loop *client_loop(const struct client *client)
+{
+    return client->loop;
+}
+
+struct arena *client_arena(const struct client *client)
+{
+    return client->arena;
+}
+
+const struct settings *client_settings(const struct client *client)
+{
+    return client->settings;
+}
+
+/* --- targets --- */
+
+void target_add(struct buf *target, const char *text, bool keep_slashes)
+{
+    for (; *text != '\0'; text++) {
+        unsigned char c = (unsigned char)*text;
+        if (isalnum(c) || strchr("-._~", c) != NULL || (keep_slashes && c == '/'))
+            buf_addc(target, (char)c);
+        else
+            buf_addf(target, "%%%02X", c);
+    }
+}
+
+void target_sandbox(const struct client *client, struct buf *target, const char *name,
+                    const char *below)
+{
+    const char *workspace = client->settings->workspace;
+    buf_addc(target, '/');
+    target_add(target, workspace == NULL ? "v0" : workspace, false);
+    buf_adds(target, "/sandbox/");
+    target_add(target, name, false);
+    buf_adds(target, below);
+}
+
+/* --- requests --- */
+
+static int explain_failure(const struct client *client, struct error *err)
+{
+    if (client->spoke || err == NULL || err->code != ERROR_UNAVAILABLE)
+        return error_prefix(err, "%s", client->settings->url);
+    char why[ERROR_MESSAGE_MAX];
+    snprintf(why, sizeof(why), "%s", err->message);
+    return error_set(err, ERROR_UNAVAILABLE,
+                     "no Cella server answers at %s: start one with `cella server` (%.200s)",
+                     client->settings->url, why);
+}
+
+static int send_call(struct client *client, const char *method, const struct buf *target,
+                     const char *type, const char *accept, const struct http_call *rest,
+                     struct error *err)
+{
+    struct http_header headers[HEADERS_MAX];
+    struct http_call call = *rest;
+    if (buf_check(target, "the request's target", err) < 0)
+        return -1;
+    call.method = method;
+    call.target = target->data;
+    call.headers = headers;
+    headers[call.header_count++] = (struct http_header){"Accept", accept};
+    if (type != NULL)
+        headers[call.header_count++] = (struct http_header){"Content-Type", type};
+    if (client->settings->key[0] != '\0')
+        headers[call.header_count++] = (struct http_header){"Authorization", client->authorization};
+    if (http_client_send(client->http, &call, err) < 0)
+        return explain_failure(client, err);
+    return 0;
+}
+
+/* Reads the error envelope; what is none of ours is told by its status. */
+static int take_error(struct client *client, int status, struct error *err)
+{
+    _cleanup_free_ char *body = NULL;
+    size_t len = 0;
+    if (http_client_read_all(client->http, ANSWER_MAX, &body, &len, err) < 0)
+        return explain_failure(client, err);
+    yyjson_val *root = NULL;
+    struct slice code = {0}, message = {0};
+    if (json_parse(client->arena, (struct slice){body, len}, &root, NULL) == 0) {
+        code = client_text(root, "/error/code");
+        message = client_text(root, "/error/message");
+    }
+    if (code.len == 0)
+        return error_set(err, ERROR_INTERNAL,
+                         "%s answers with status %d, but not as a Cella server does",
+                         client->settings->url, status);
+    enum error_code known = error_from_name(code.data);
+    error_set(err, known == ERROR_NONE ? ERROR_INTERNAL : known, "%s",
+              message.len > 0 ? message.data : code.data);
+    if (err != NULL && err->code == ERROR_UNAUTHORIZED && client->settings->key[0] == '\0')
+        error_set(err, ERROR_UNAUTHORIZED, "%s: set CELLA_API_KEY, or give --api-key or --data",
+                  client->settings->key_problem);
+    return -1;
+}
+
+static int take_answer(struct client *client, int64_t *ret_length, struct error *err)
+{
+    struct http_answer answer;
+    if (http_client_answer(client->http, &answer, err) < 0)
+        return explain_failure(client, err);
+    client->spoke = true;
+    if (answer.status >= 300)
+        return take_error(client, answer.status, err);
+    if (ret_length != NULL)
+        *ret_length = answer.content_length;
+    return 0;
+}
+
+static int take_json(struct client *client, yyjson_val **ret_root, struct error *err)
+{
+    if (take_answer(client, NULL, err) < 0)
+        return -1;
+    _cleanup_free_ char *body = NULL;
+    size_t len = 0;
+    if (http_client_read_all(client->http, ANSWER_MAX, &body, &len, err) < 0)
+        return explain_failure(client, err);
+    /* The document points into the text, so both have to live as long. */
+    char *text = arena_dup(client->arena, body, len);
+    if (json_parse(client->arena, (struct slice){text, len}, ret_root, err) < 0) {
+        error_prefix(err, "%s does not answer as a Cella server does", client->settings->url);
+        if (err != NULL)
+            err->code = ERROR_INTERNAL;
+        return -1;
+    }
+    return 0;
+}
+
+int client_json(struct client *client, const char *method, const struct buf *target,
+                yyjson_mut_doc *body, int64_t timeout_ms, yyjson_val **ret_root, struct error *err)
+{
+    struct http_call call = {.timeout_ms = timeout_ms};
+    _cleanup_free_ char *text = NULL;
+    if (body != NULL) {
+        /* Not json_write(), which mends what is no UTF-8: a command must not be changed quietly. */
+        text = yyjson_mut_write(body, YYJSON_WRITE_NOFLAG, &call.body.len);
+        if (text == NULL)
+            return error_set(err, ERROR_INVALID_ARGUMENT, "the values given are not UTF-8");
+        call.body.data = text;
+        call.content_length = (int64_t)call.body.len;
+    }
+    if (send_call(client, method, target, body == NULL ? NULL : "application/json",
+                  "application/json", &call, err) < 0)
+        return -1;
+    return take_json(client, ret_root, err);
+}
+
+int client_get_bytes(struct client *client, const struct buf *target, int64_t *ret_length,
+                     struct error *err)
+{
+    struct http_call call = {0};
+    if (send_call(client, "GET", target, NULL, "application/octet-stream", &call, err) < 0)
+        return -1;
+    return take_answer(client, ret_length, err);
+}
+
+ssize_t client_read(struct client *client, void *to, size_t len, struct error *err)
+{
+    ssize_t n = http_client_read(client->http, to, len, err);
+    if (n < 0)
+        return explain_failure(client, err);
+    return n;
+}
+
+int client_put_bytes(struct client *client, const struct buf *target, int64_t length,
+                     struct error *err)
+{
+    struct http_call call = {.content_length = length};
+    return send_call(client, "PUT", target, "application/octet-stream", "application/json", &call,
+                     err);
+}
+
+int client_write(struct client *client, const void *data, size_t len, struct error *err)
+{
+    if (http_client_write(client->http, data, len, err) == 0)
+        return 0;
+    /* A server that had enough answers and closes: its answer says more than the broken pipe. */
+    struct error answered;
+    if (take_answer(client, NULL, &answered) < 0 && client->spoke) {
+        if (err != NULL)
+            *err = answered;
+        return -1;
+    }
+    return explain_failure(client, err);
+}
+
+int client_put_end(struct client *client, yyjson_val **ret_root, struct error *err)
+{
+    return take_json(client, ret_root, err);
+}
+
+struct slice client_text(yyjson_val *root, const char *pointer)
+{
+    yyjson_val *value = yyjson_ptr_get(root, pointer);
+    if (!yyjson_is_str(value))
+        return (struct slice){"", 0};
+    return (struct slice){yyjson_get_str(value), yyjson_get_len(value)};
+}
+
+yyjson_mut_doc *client_body(const struct client *client, yyjson_mut_val **ret_root)
+{
+    yyjson_mut_doc *doc = json_doc(client->arena);
+    *ret_root = yyjson_mut_obj(doc);
+    yyjson_mut_doc_set_root(doc, *ret_root);
+    return doc;
+}
+
+void client_add_env(const struct client *client, const struct args *args, yyjson_mut_doc *doc,
+                    yyjson_mut_val *object, const char *key)
+{
+    yyjson_mut_val *env = NULL;
+    for (size_t i = 0; i < args->option_count; i++) {
+        if (strcmp(args->options[i].row->name, "env") != 0)
+            continue;
+        if (env == NULL)
+            env = yyjson_mut_obj_add_obj(doc, object, key);
+        const char *pair = args->options[i].value, *equals = strchr(pair, '=');
+        /* put, not add: of two values for one name the last counts, as in env(1). */
+        yyjson_mut_obj_put(env, yyjson_mut_strncpy(doc, pair, (size_t)(equals - pair)),
+                           yyjson_mut_str(doc, equals + 1));
+    }
+}
+
+int client_exact(const struct client *client, yyjson_val *object, const char *key,
+                 struct slice *ret_bytes, struct error *err)
+{
+    char base64_key[64];
+    snprintf(base64_key, sizeof(base64_key), "%sBase64", key);
+    yyjson_val *base64 = yyjson_obj_get(object, base64_key);
+    if (base64 == NULL) {
+        yyjson_val *plain = yyjson_obj_get(object, key);
+        *ret_bytes = yyjson_is_str(plain)
+                         ? (struct slice){yyjson_get_str(plain), yyjson_get_len(plain)}
+                         : (struct slice){"", 0};
+        return 0;
+    }
+    struct slice text = {yyjson_get_str(base64), yyjson_get_len(base64)};
+    return json_base64_decode(client->arena, text, ret_bytes, err);
+}

@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Every command there is. A row says how a verb is written, what it is for, which options it takes
+ * and what does it; help, usage errors, completion and the manual page are made from it.
+ *
+ * The grammar is the one of the API's seed: sandboxes by `sandbox VERB`, what is inside one by
+ * `run NAME file|process VERB`.
+ */
+
+#include "cli/verbs.h"
+
+#include "base/cleanup.h"
+#include "base/layout.h"
+
+#define FLAG(name_, help_)                                                                         \
+    {                                                                                              \
+        .name = name_, .kind = OPTION_FLAG, .help = help_                                          \
+    }
+#define TEXT(name_, value_, help_)                                                                 \
+    {                                                                                              \
+        .name = name_, .kind = OPTION_TEXT, .value = value_, .help = help_                         \
+    }
+#define NUMBER(name_, value_, help_)                                                               \
+    {                                                                                              \
+        .name = name_, .kind = OPTION_NUMBER, .value = value_, .help = help_                       \
+    }
+#define CHOICE(name_, value_, help_)                                                               \
+    {                                                                                              \
+        .name = name_, .kind = OPTION_CHOICE, .value = value_, .help = help_                       \
+    }
+#define END_OF_OPTIONS                                                                             \
+    {                                                                                              \
+        .name = NULL                                                                               \
+    }
+
+#define STATUSES "creating|running|starting|stopping|stopped|deleting|failed"
+
+#define ENV_OPTION                                                                                 \
+    {                                                                                              \
+        .name = "env", .letter = 'e', .repeats = true, .kind = OPTION_PAIR, .value = "NAME=VALUE", \
+        .help = "an environment variable; may be given several times"                              \
+    }
+
+/* clang-format off */
+static const struct option_row globals[] = {
+    {.name = "output", .letter = 'o', .kind = OPTION_CHOICE, .value = "table|json",
+     .help = "a table for people (default), or the server's JSON for programs"},
+    TEXT("url", "URL", "the server (default: CELLA_URL, or the one of the data folder)"),
+    TEXT("api-key", "KEY", "its key (default: CELLA_API_KEY, or the one in the data folder)"),
+    TEXT("workspace", "NAME", "the workspace (default: the key's)"),
+    {.name = "data", .kind = OPTION_DIR, .value = "DIR",
+     .help = "the data folder of a server on this machine (default: CELLA_DATA, or " DEFAULT_DATA_DIR ")"},
+    FLAG("version", "print the version"),
+    {.name = "help", .letter = 'h', .kind = OPTION_FLAG, .help = "help on the command"},
+    END_OF_OPTIONS,
+};
+
+static const struct option_row list_options[] = {
+    CHOICE("status", STATUSES, "only those with this status"),
+    NUMBER("limit", "N", "at most so many (default: 20)"),
+    NUMBER("offset", "N", "leave out the first N"),
+    END_OF_OPTIONS,
+};
+
+static const struct option_row create_options[] = {
+    TEXT("name", "NAME", "a DNS label; the server makes one up when none is given"),
+    TEXT("image", "IMAGE", "what it is made from (default: host)"),
+    TEXT("cpu", "QUANTITY", "cores: 1, 0.5, 500m"),
+    TEXT("memory", "QUANTITY", "512Mi, 1Gi"),
+    TEXT("disk", "QUANTITY", "quota of its writable layer: 10Gi"),
+    ENV_OPTION,
+    FLAG("disabled", "leave it stopped until it is started"),
+    FLAG("wait", "return when it runs"),
+    FLAG("no-wait", "return at once (default)"),
+    NUMBER("timeout", "SECONDS", "how long to wait (default: 60)"),
+    END_OF_OPTIONS,
+};
+
+static const struct option_row change_options[] = {
+    FLAG("wait", "return when it is done"),
+    FLAG("no-wait", "return at once (default)"),
+    NUMBER("timeout", "SECONDS", "how long to wait (default: 60)"),
+    END_OF_OPTIONS,
+};
+
+static const struct option_row wait_options[] = {
+    CHOICE("status", STATUSES "|deleted", "what to wait for (default: running)"),
+    NUMBER("timeout", "SECONDS", "give up after so long (default: 60)"),
+    END_OF_OPTIONS,
+};
+
+static const struct option_row read_options[] = {
+    FLAG("decode", "the file holds base64: write what it stands for"),
+    END_OF_OPTIONS,
+};
+
+static const struct option_row write_options[] = {
+    TEXT("content", "TEXT", "the content itself"),
+    {.name = "from-file", .kind = OPTION_FILE, .value = "FILE", .help = "a file on this machine"},
+    TEXT("permissions", "OCTAL", "644, 0755 (default: as they were, or 644)"),
+    END_OF_OPTIONS,
+};
+
+static const struct option_row rm_options[] = {
+    {.name = "recursive", .letter = 'r', .kind = OPTION_FLAG,
+     .help = "a directory with everything in it"},
+    END_OF_OPTIONS,
+};
+
+static const struct option_row exec_options[] = {
+    TEXT("working-dir", "DIR", "where it runs (default: /workspace)"),
+    ENV_OPTION,
+    NUMBER("timeout", "SECONDS", "end it after so long (default: never)"),
+    FLAG("detach", "print its pid and return at once"),
+    END_OF_OPTIONS,
+};
+
+static const struct option_row server_options[] = {
+    TEXT("listen", "HOST:PORT", "the address to serve (default: " DEFAULT_LISTEN ")"),
+    TEXT("user", "NAME", "who the part that faces the network runs as (default: " DEFAULT_USER ")"),
+    TEXT("public-url", "URL", "how clients reach it, for the addresses in answers (default: as they did)"),
+    FLAG("no-auth", "ask nobody for a key; on a loopback address only"),
+    TEXT("volume-size", "BYTES", "size of the volume for sandboxes, as 20G (made on the first start)"),
+    CHOICE("storage", "auto|btrfs|plain", "where sandboxes keep their files (default: auto)"),
+    CHOICE("log-level", "error|warn|info|debug", "how much it says (default: info)"),
+    END_OF_OPTIONS,
+};
+
+static const struct option_row doctor_options[] = {
+    FLAG("leaks", "look for what belongs to no sandbox instead: mounts, cgroups, processes, folders"),
+    END_OF_OPTIONS,
+};
+
+#define SANDBOXES "Sandboxes"
+#define FILES     "Files in a sandbox"
+#define PROCESSES "Processes in a sandbox"
+#define MACHINE   "This machine"
+#define HELP      "Help"
+
+static const struct verb_row verbs[] = {
+    {SANDBOXES, "sandbox list", "show the sandboxes there are",
+     NULL, list_options, VERB_REMOTE, verb_sandbox_list},
+    {SANDBOXES, "sandbox get NAME", "show one, with its events",
+     NULL, NULL, VERB_REMOTE, verb_sandbox_get},
+    {SANDBOXES, "sandbox create", "make one",
+     "Prints the name and the status at once, while the sandbox is being made; with --wait when it "
+     "runs. A command sent to a sandbox that is being made waits for it by itself.",
+     create_options, VERB_REMOTE, verb_sandbox_create},
+    {SANDBOXES, "sandbox start NAME", "start one that is stopped",
+     NULL, change_options, VERB_REMOTE, verb_sandbox_start},
+    {SANDBOXES, "sandbox stop NAME", "end its processes and keep its files",
+     NULL, change_options, VERB_REMOTE, verb_sandbox_stop},
+    {SANDBOXES, "sandbox delete NAME", "remove it with its files",
+     NULL, change_options, VERB_REMOTE, verb_sandbox_delete},
+    {SANDBOXES, "sandbox wait NAME", "return when it has a status",
+     "Fails at once when the sandbox has failed, and with exit status 6 when the time is over.",
+     wait_options, VERB_REMOTE, verb_sandbox_wait},
+
+    {FILES, "run NAME file read PATH", "write a file to standard output",
+     "The bytes are the file's own, whatever they are and however many.",
+     read_options, VERB_REMOTE, verb_file_read},
+    {FILES, "run NAME file ls PATH", "show what is in a directory",
+     NULL, NULL, VERB_REMOTE, verb_file_ls},
+    {FILES, "run NAME file write PATH [SOURCE]", "create or replace a file",
+     "The content is one of --content TEXT, --from-file FILE, or standard input when SOURCE is \"-\". "
+     "Directories on the way to it are made.",
+     write_options, VERB_REMOTE, verb_file_write},
+    {FILES, "run NAME file rm PATH", "remove a file or directory",
+     NULL, rm_options, VERB_REMOTE, verb_file_rm},
+
+    {PROCESSES, "run NAME process list", "show what runs and what has ended",
+     NULL, NULL, VERB_REMOTE, verb_process_list},
+    {PROCESSES, "run NAME process exec COMMAND...", "run a command and wait for its end",
+     "One word is a command line for the sandbox's shell. Several words are a program and its "
+     "arguments, passed on as they are; put \"--\" before them when some look like options. Output "
+     "goes to standard output and standard error, and the exit status is the command's own (124 when "
+     "--timeout ended it).",
+     exec_options, VERB_REMOTE, verb_process_exec},
+    {PROCESSES, "run NAME process logs PID", "show what a process has written",
+     NULL, NULL, VERB_REMOTE, verb_process_logs},
+    {PROCESSES, "run NAME process stop PID", "ask a process to end, then end it and its children",
+     NULL, NULL, VERB_REMOTE, verb_process_stop},
+    {PROCESSES, "run NAME process kill PID", "end a process and its children at once",
+     NULL, NULL, VERB_REMOTE, verb_process_kill},
+
+    {MACHINE, "server", "serve sandboxes from this machine",
+     "Runs in the foreground, as root. On the first start it makes the data folder and an API key in "
+     "it; commands on the same machine find both by themselves.",
+     server_options, VERB_LOCAL, verb_server},
+    {MACHINE, "doctor", "check that this machine can run sandboxes",
+     "Says what is missing and how to get it; the exit status is 1 when something is missing that "
+     "sandboxes need. With --leaks it lists what a server of the data folder has left on the machine "
+     "without a sandbox that it belongs to, and the exit status says whether there was any.",
+     doctor_options, VERB_LOCAL, verb_doctor},
+
+    {HELP, "help [COMMAND...]", "this text, or help on one command",
+     NULL, NULL, VERB_LOCAL, verb_help},
+    {HELP, "completion SHELL", "print a completion script (SHELL: bash)",
+     "To use it: source <(cella completion bash). It completes commands, options, and the names of "
+     "sandboxes.",
+     NULL, VERB_LOCAL, verb_completion},
+    {HELP, "version", "print the version",
+     NULL, NULL, VERB_LOCAL, verb_version},
+
+    {NULL, "__complete [WORD...]", NULL, NULL, NULL, VERB_LOCAL, verb_complete},
+    {NULL, "__names", NULL, NULL, NULL, VERB_REMOTE, verb_names},
+    {NULL, "__man", NULL, NULL, NULL, VERB_LOCAL, verb_man},
+};
+/* clang-format on */
+
+const struct commands cli_commands = {verbs, ARRAY_LEN(verbs), globals};

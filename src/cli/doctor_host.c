@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* What is installed and set up on this machine, and what the data folder says of its server. */
+
+#include "cli/doctor.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <libgen.h>
+#include <linux/magic.h>
+#include <pwd.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/layout.h"
+#include "base/program.h"
+#include "cli/output.h"
+#include "cli/settings.h"
+
+/* How the warden shares out ids (warden/ids.h); the command line sees it from outside only. */
+#define IDS_FOLDER "/run/cella/ids"
+enum { IDS_SLOTS = 16384 };
+
+enum { FREE_LEAST_MIB = 256, FREE_GOOD_MIB = 4096, FILES_PER_SANDBOX = 3, FILES_GOOD = 4096 };
+
+static void check_root(const char *data, struct finding *f)
+{
+    if (geteuid() == 0) {
+        finding_set(f, FINDING_OK, "yes");
+        return;
+    }
+    finding_set(f, FINDING_WARNING, "no: the server needs root, and some checks see less");
+    finding_fix(f, "sudo cella doctor");
+}
+
+static void check_user(const char *data, struct finding *f)
+{
+    errno = 0;
+    const struct passwd *user = getpwnam(DEFAULT_USER);
+    if (user != NULL) {
+        finding_set(f, FINDING_OK, "uid %u", (unsigned)user->pw_uid);
+        return;
+    }
+    finding_set(f, FINDING_MISSING, "there is no user " DEFAULT_USER);
+    finding_fix(
+        f,
+        "useradd --system --user-group --no-create-home --shell /usr/sbin/nologin " DEFAULT_USER);
+}
+
+static void check_program(const char *name, struct finding *f)
+{
+    char path[SETTINGS_PATH_MAX];
+    struct error why;
+    if (program_path(name, path, sizeof(path), &why) == 0) {
+        finding_set(f, FINDING_OK, "%s", path);
+        return;
+    }
+    finding_set(f, FINDING_MISSING, "%s", why.message);
+    finding_fix(f, "make build, or make install");
+}
+
+static void check_warden(const char *data, struct finding *f)
+{
+    check_program("cella-warden", f);
+}
+
+static void check_agent(const char *data, struct finding *f)
+{
+    check_program("cella-agent", f);
+}
+
+static void check_mkfs(const char *data, struct finding *f)
+{
+    static const char *const folders[] = {"/usr/sbin", "/sbin", "/usr/bin", "/bin",
+                                          "/usr/local/sbin"};
+    for (size_t i = 0; i < ARRAY_LEN(folders); i++) {
+        char path[64];
+        snprintf(path, sizeof(path), "%s/mkfs.btrfs", folders[i]);
+        if (access(path, X_OK) == 0) {
+            finding_set(f, FINDING_OK, "%s", path);
+            return;
+        }
+    }
+    finding_set(f, FINDING_WARNING, "not installed: no volume can be made in a file");
+    finding_fix(f, "apt-get install btrfs-progs");
+}
+
+static void check_ids(const char *data, struct finding *f)
+{
+    _cleanup_dir_ DIR *dir = opendir(IDS_FOLDER);
+    if (dir == NULL && errno != ENOENT) {
+        finding_set(f, FINDING_WARNING, "cannot look into " IDS_FOLDER);
+        finding_fix(f, "sudo cella doctor");
+        return;
+    }
+    int held = 0;
+    for (const struct dirent *entry; dir != NULL && (entry = readdir(dir)) != NULL;)
+        held += entry->d_name[0] != '.';
+    finding_set(f, held < IDS_SLOTS ? FINDING_OK : FINDING_MISSING, "%d of %d ranges are held",
+                held, IDS_SLOTS);
+    if (held >= IDS_SLOTS)
+        finding_fix(f, "stop some sandboxes, or look for leaks: cella doctor --leaks");
+}
+
+/* --- room --- */
+
+/* The data folder, or of its parents the first one that is there. */
+static void existing_part(const char *data, char *out, size_t size)
+{
+    snprintf(out, size, "%s", data);
+    while (access(out, F_OK) < 0 && strcmp(out, "/") != 0 && strcmp(out, ".") != 0) {
+        char *parent = dirname(out);
+        memmove(out, parent, strlen(parent) + 1);
+    }
+}
+
+static void check_space(const char *data, struct finding *f)
+{
+    char folder[SETTINGS_PATH_MAX], text[SIZE_TEXT_MAX];
+    struct statvfs fs;
+    existing_part(data, folder, sizeof(folder));
+    if (statvfs(folder, &fs) < 0) {
+        finding_set(f, FINDING_WARNING, "cannot look at %.100s: %s", folder, strerror(errno));
+        return;
+    }
+    unsigned long long bytes = (unsigned long long)fs.f_bavail * fs.f_frsize;
+    size_text(bytes, text);
+    unsigned long long mib = bytes >> 20;
+    enum finding_level level = mib < FREE_LEAST_MIB  ? FINDING_MISSING
+                               : mib < FREE_GOOD_MIB ? FINDING_WARNING
+                                                     : FINDING_OK;
+    finding_set(f, level, "%s free for %.120s", text, data);
+    if (level != FINDING_OK)
+        finding_fix(f, "make room, or put the data elsewhere: cella server --data DIR");
+}
+
+static void check_files(const char *data, struct finding *f)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
+        return;
+    unsigned long long most = limit.rlim_max;
+    finding_set(f, most < FILES_GOOD ? FINDING_WARNING : FINDING_OK,
+                "%llu: room for about %llu sandboxes", most, most / FILES_PER_SANDBOX);
+    if (most < FILES_GOOD)
+        finding_fix(f, "raise the hard limit: ulimit -Hn 65536, or LimitNOFILE= of the service");
+}
+
+static void check_inotify(const char *data, struct finding *f)
+{
+    long long instances = doctor_number("/proc/sys/fs/inotify/max_user_instances");
+    long long watches = doctor_number("/proc/sys/fs/inotify/max_user_watches");
+    bool enough = instances >= 128 && watches >= 8192;
+    finding_set(f, enough ? FINDING_OK : FINDING_WARNING,
+                "%lld instances and %lld watches for each sandbox", instances, watches);
+    if (!enough)
+        finding_fix(f, "sysctl -w fs.inotify.max_user_instances=128 "
+                       "fs.inotify.max_user_watches=65536");
+}
+
+/* --- the data folder and its server --- */
+
+static void check_storage(const char *data, struct finding *f)
+{
+    char path[SETTINGS_PATH_MAX], text[SIZE_TEXT_MAX], used[SIZE_TEXT_MAX];
+    struct statfs fs;
+    struct stat image;
+    snprintf(path, sizeof(path), "%s/" LAYOUT_VOLUME, data);
+    if (statfs(path, &fs) < 0) {
+        existing_part(data, path, sizeof(path));
+        bool btrfs = statfs(path, &fs) == 0 && (unsigned)fs.f_type == BTRFS_SUPER_MAGIC;
+        finding_set(f, FINDING_OK, "nothing there yet; to be %s",
+                    btrfs ? "subvolumes of the folder's own btrfs" : "a btrfs volume in a file");
+        return;
+    }
+    bool btrfs = (unsigned)fs.f_type == BTRFS_SUPER_MAGIC;
+    snprintf(path, sizeof(path), "%s/" LAYOUT_VOLUME_IMG, data);
+    if (stat(path, &image) < 0) {
+        finding_set(f, btrfs ? FINDING_OK : FINDING_WARNING, "%s",
+                    btrfs ? "the folder's own btrfs" : "plain folders: quotas are not enforced");
+        return;
+    }
+    size_text((uint64_t)image.st_size, text);
+    size_text((uint64_t)image.st_blocks * 512, used);
+    finding_set(f, FINDING_OK, "btrfs volume of %s in a file that takes %s%s", text, used,
+                btrfs ? "" : "; not mounted now");
+}
+
+static void check_server(const char *data, struct finding *f)
+{
+    char text[URL_MAX + 128], *save = NULL;
+    struct error why;
+    if (settings_read(data, LAYOUT_SERVER, text, sizeof(text), &why) < 0) {
+        bool denied = why.code == ERROR_PERMISSION_DENIED;
+        finding_set(f, FINDING_WARNING, denied ? "cannot look: %s" : "none has run with %.120s",
+                    denied ? why.message : data);
+        finding_fix(f, denied ? "sudo cella doctor" : "cella server");
+        return;
+    }
+    const char *lines[4] = {"", "", "", ""};
+    size_t count = 0;
+    for (char *line = strtok_r(text, "\n", &save); line != NULL && count < ARRAY_LEN(lines);
+         line = strtok_r(NULL, "\n", &save))
+        lines[count++] = line;
+    pid_t pid = (pid_t)strtol(lines[0], NULL, 10);
+    if (pid > 0 && (kill(pid, 0) == 0 || errno == EPERM)) {
+        finding_set(f, FINDING_OK, "runs at %s (pid %d)", lines[3], (int)pid);
+        return;
+    }
+    finding_set(f, FINDING_WARNING, "none runs with %.120s now", data);
+    finding_fix(f, "cella server");
+}
+
+const struct check_row doctor_host_checks[] = {
+    {"root", check_root},           {"user " DEFAULT_USER, check_user},
+    {"cella-warden", check_warden}, {"cella-agent", check_agent},
+    {"mkfs.btrfs", check_mkfs},     {"user id ranges", check_ids},
+    {"disk space", check_space},    {"open files", check_files},
+    {"inotify", check_inotify},     {"storage", check_storage},
+    {"server", check_server},       {NULL, NULL},
+};

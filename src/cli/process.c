@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * `cella run NAME process …`. exec behaves as the command itself would here: its output on our
+ * stdout and stderr, byte for byte, and its exit status as ours.
+ */
+
+#include "cli/verbs.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "cli/client.h"
+#include "cli/output.h"
+#include "cli/table.h"
+
+enum { COMMAND_TEXT_MAX = 1 << 20 };
+
+static void process_target(const struct invocation *inv, struct buf *target, const char *pid,
+                           const char *below)
+{
+    target_sandbox(inv->client, target, args_word(inv->args, "NAME"), "/process");
+    if (pid == NULL)
+        return;
+    buf_addc(target, '/');
+    target_add(target, pid, false);
+    buf_adds(target, below);
+}
+
+/* --- list --- */
+
+static int list_process(const struct invocation *inv, struct table *table, yyjson_val *process,
+                        struct error *err)
+{
+    struct slice command;
+    if (client_exact(inv->client, process, "command", &command, err) < 0)
+        return -1;
+    yyjson_val *exit_code = yyjson_obj_get(process, "exitCode");
+    table_printf(table, "%llu",
+                 (unsigned long long)yyjson_get_uint(yyjson_obj_get(process, "pid")));
+    table_cell(table, client_text(process, "/status"));
+    if (yyjson_is_int(exit_code))
+        table_printf(table, "%lld", (long long)yyjson_get_sint(exit_code));
+    else
+        table_text(table, NULL);
+    table_cell(table, client_text(process, "/startedAt"));
+    table_cell(table, command);
+    return 0;
+}
+
+static int print_processes(const struct invocation *inv, yyjson_val *root, struct error *err)
+{
+    static const char *const titles[] = {"PID", "STATUS", "EXIT", "STARTED", "COMMAND"};
+    _cleanup_table_ struct table *table = table_new(titles, ARRAY_LEN(titles));
+    yyjson_val *process;
+    size_t i, count;
+    yyjson_arr_foreach(root, i, count, process)
+    {
+        if (list_process(inv, table, process, err) < 0)
+            return -1;
+    }
+    return output_table(table, err);
+}
+
+int verb_process_list(struct invocation *inv, int *ret_status, struct error *err)
+{
+    _cleanup_buf_ struct buf target = BUF_INIT(TARGET_MAX);
+    yyjson_val *root;
+    process_target(inv, &target, NULL, NULL);
+    if (client_json(inv->client, "GET", &target, NULL, 0, &root, err) < 0)
+        return -1;
+    return inv->json ? output_json(root, err) : print_processes(inv, root, err);
+}
+
+/* --- exec --- */
+
+static void add_quoted(struct buf *out, const char *word)
+{
+    buf_addc(out, '\'');
+    for (; *word != '\0'; word++) {
+        if (*word == '\'')
+            buf_adds(out, "'\\''");
+        else
+            buf_addc(out, *word);
+    }
+    buf_addc(out, '\'');
+}
+
+/* One word is a command line for the sandbox's shell; several are a program and its arguments,
+ * which have to reach it as they are. */
+static int command_line(const struct args *args, struct buf *out, struct error *err)
+{
+    size_t count;
+    const char **words = args_rest(args, &count);
+    if (count == 1)
+        buf_adds(out, words[0]);
+    for (size_t i = 0; count > 1 && i < count; i++) {
+        if (i > 0)
+            buf_addc(out, ' ');
+        add_quoted(out, words[i]);
+    }
+    return buf_check(out, "the command", err);
+}
+
+static int exec_body(const struct invocation *inv, yyjson_mut_doc **ret_doc, struct error *err)
+{
+    _cleanup_buf_ struct buf command = BUF_INIT(COMMAND_TEXT_MAX);
+    yyjson_mut_val *root;
+    yyjson_mut_doc *doc = client_body(inv->client, &root);
+    const char *dir = args_option(inv->args, "working-dir", NULL);
+    if (command_line(inv->args, &command, err) < 0)
+        return -1;
+    yyjson_mut_obj_add_strncpy(doc, root, "command", command.data, command.len);
+    if (dir != NULL)
+        yyjson_mut_obj_add_str(doc, root, "workingDir", dir);
+    yyjson_mut_obj_add_bool(doc, root, "waitForCompletion", !args_flag(inv->args, "detach"));
+    if (args_flag(inv->args, "timeout"))
+        yyjson_mut_obj_add_uint(doc, root, "timeout", args_number(inv->args, "timeout", 0));
+    client_add_env(inv->client, inv->args, doc, root, "env");
+    *ret_doc = doc;
+    return 0;
+}
+
+/* One stream as raw bytes: what is kept of it. */
+static int print_raw(struct invocation *inv, const char *pid, const char *stream, int fd,
+                     struct error *err)
+{
+    _cleanup_buf_ struct buf target = BUF_INIT(TARGET_MAX);
+    char piece[16 * 1024];
+    int64_t length;
+    ssize_t len;
+    process_target(inv, &target, pid, "/logs?stream=");
+    buf_adds(&target, stream);
+    if (client_get_bytes(inv->client, &target, &length, err) < 0)
+        return -1;
+    while ((len = client_read(inv->client, piece, sizeof(piece), err)) > 0)
+        if (output_bytes(fd, piece, (size_t)len, err) < 0)
+            return -1;
+    return len < 0 ? -1 : 0;
+}
+
+/*
+ * Both streams of an answer that holds them, byte for byte. Where the server did not keep
+ * everything it has put a remark into the text; then the bytes are asked for alone and the remark
+ * is ours.
+ */
+static int print_output(struct invocation *inv, yyjson_val *root, const char *pid,
+                        struct error *err)
+{
+    static const struct {
+        const char *key;
+        int fd;
+    } streams[] = {{"stdout", STDOUT_FILENO}, {"stderr", STDERR_FILENO}};
+    yyjson_val *all_dropped = yyjson_obj_get(root, "dropped");
+    for (size_t i = 0; i < ARRAY_LEN(streams); i++) {
+        struct slice bytes;
+        uint64_t dropped = yyjson_get_uint(yyjson_obj_get(all_dropped, streams[i].key));
+        if (dropped > 0) {
+            fprintf(stderr, "cella: the first %llu bytes of %s were not kept\n",
+                    (unsigned long long)dropped, streams[i].key);
+            if (print_raw(inv, pid, streams[i].key, streams[i].fd, err) < 0)
+                return -1;
+        } else if (client_exact(inv->client, root, streams[i].key, &bytes, err) < 0 ||
+                   output_bytes(streams[i].fd, bytes.data, bytes.len, err) < 0) {
+            return -1;
+        }
+    }
+    return 0;
+}
+
+/* Says why a command ended that did not do so by itself. */
+static void explain_end(yyjson_val *process)
+{
+    static const struct {
+        const char *status, *text;
+    } reasons[] = {{"timeout", "its time was over"},
+                   {"stopped", "somebody stopped it"},
+                   {"killed", "somebody killed it"}};
+    struct slice status = client_text(process, "/status");
+    const char *why = NULL;
+    for (size_t i = 0; i < ARRAY_LEN(reasons); i++)
+        if (slice_eq(status, slice_of(reasons[i].status)))
+            why = reasons[i].text;
+    if (yyjson_get_bool(yyjson_obj_get(process, "outOfMemory")))
+        why = "the sandbox has no more memory";
+    if (why != NULL)
+        fprintf(stderr, "cella: the command did not end by itself: %s\n", why);
+}
+
+int verb_process_exec(struct invocation *inv, int *ret_status, struct error *err)
+{
+    _cleanup_buf_ struct buf target = BUF_INIT(TARGET_MAX);
+    bool detach = args_flag(inv->args, "detach");
+    yyjson_mut_doc *body = NULL;
+    yyjson_val *root;
+    process_target(inv, &target, NULL, NULL);
+    if (exec_body(inv, &body, err) < 0 ||
+        client_json(inv->client, "POST", &target, body, -1, &root, err) < 0)
+        return -1;
+    char pid[32];
+    snprintf(pid, sizeof(pid), "%llu",
+             (unsigned long long)yyjson_get_uint(yyjson_obj_get(root, "pid")));
+    if (!detach)
+        *ret_status = (int)(yyjson_get_uint(yyjson_obj_get(root, "exitCode")) & 0xff);
+    if (inv->json)
+        return output_json(root, err);
+    if (detach)
+        return dprintf(STDOUT_FILENO, "%s\n", pid) < 0 ? error_sys(err, "writing to stdout") : 0;
+    if (print_output(inv, root, pid, err) < 0)
+        return -1;
+    explain_end(root);
+    return 0;
+}
+
+/* --- one process --- */
+
+int verb_process_logs(struct invocation *inv, int *ret_status, struct error *err)
+{
+    _cleanup_buf_ struct buf target = BUF_INIT(TARGET_MAX);
+    const char *pid = args_word(inv->args, "PID");
+    yyjson_val *root;
+    process_target(inv, &target, pid, "/logs");
+    if (client_json(inv->client, "GET", &target, NULL, 0, &root, err) < 0)
+        return -1;
+    return inv->json ? output_json(root, err) : print_output(inv, root, pid, err);
+}
+
+static int end_process(struct invocation *inv, const char *method, const char *below,
+                       struct error *err)
+{
+    _cleanup_buf_ struct buf target = BUF_INIT(TARGET_MAX);
+    yyjson_val *root;
+    process_target(inv, &target, args_word(inv->args, "PID"), below);
+    if (client_json(inv->client, method, &target, NULL, -1, &root, err) < 0)
+        return -1;
+    if (inv->json)
+        return output_json(root, err);
+    _cleanup_buf_ struct buf out = BUF_INIT(OUTPUT_MAX);
+    text_add_plain(&out, client_text(root, "/message"));
+    buf_addc(&out, '\n');
+    return output_buf(&out, err);
+}
+
+int verb_process_stop(struct invocation *inv, int *ret_status, struct error *err)
+{
+    return end_process(inv, "DELETE", "", err);
+}
+
+int verb_process_kill(struct invocation *inv, int *ret_status, struct error *err)
+{
+    return end_process(inv, "POST", "/kill", err);
+}

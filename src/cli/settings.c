@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Finding the server, so that on its own machine no command needs an option.
+ */
+
+#include "cli/settings.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netdb.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/layout.h"
+
+const char *settings_data(const struct args *args)
+{
+    const char *data = args_option(args, "data", getenv("CELLA_DATA"));
+    return data == NULL || data[0] == '\0' ? DEFAULT_DATA_DIR : data;
+}
+
+int settings_read(const char *data, const char *name, char *out, size_t size, struct error *err)
+{
+    char path[SETTINGS_PATH_MAX];
+    if (snprintf(path, sizeof(path), "%s/%s", data, name) >= (int)sizeof(path))
+        return error_set(err, ERROR_INVALID_PATH, "the path of the data folder is too long");
+    _cleanup_fd_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+    if (fd < 0)
+        return error_sys(err, "%s", path);
+    ssize_t len = read(fd, out, size - 1);
+    if (len < 0)
+        return error_sys(err, "%s", path);
+    out[len] = '\0';
+    while (len > 0 && (out[len - 1] == '\n' || out[len - 1] == '\r'))
+        out[--len] = '\0';
+    return 0;
+}
+
+/* --- the address --- */
+
+static bool is_numeric(const char *host)
+{
+    struct in6_addr address;
+    return inet_pton(AF_INET, host, &address) == 1 || inet_pton(AF_INET6, host, &address) == 1;
+}
+
+static bool is_loopback(const struct settings *s)
+{
+    return strncmp(s->address, "127.", 4) == 0 || strncmp(s->address, "[::1]:", 6) == 0 ||
+           strncmp(s->address, "localhost:", 10) == 0 || strncmp(s->address, "unix:", 5) == 0;
+}
+
+/* A name's first address as a number. */
+static int look_up(char *host, size_t size, struct error *err)
+{
+    if (is_numeric(host) || strcmp(host, "localhost") == 0)
+        return 0;
+    struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM}, *found = NULL;
+    int status = getaddrinfo(host, NULL, &hints, &found);
+    if (status != 0)
+        return error_set(err, ERROR_UNAVAILABLE, "cannot find the host %s: %s", host,
+                         gai_strerror(status));
+    status = getnameinfo(found->ai_addr, found->ai_addrlen, host, (socklen_t)size, NULL, 0,
+                         NI_NUMERICHOST);
+    freeaddrinfo(found);
+    if (status != 0)
+        return error_set(err, ERROR_UNAVAILABLE, "cannot find the host: %s", gai_strerror(status));
+    return 0;
+}
+
+static int bad_url(const char *url, struct error *err)
+{
+    return error_set(err, ERROR_INVALID_ARGUMENT,
+                     "\"%s\" is no URL of a server: it looks like http://HOST:PORT", url);
+}
+
+/* Parts "HOST", "HOST:PORT" and "[v6]:PORT". */
+static int split_authority(const char *authority, size_t len, char *host, size_t size,
+                           const char **ret_port, size_t *ret_port_len)
+{
+    const char *end = authority + len, *host_end, *port;
+    if (authority[0] == '[') {
+        authority++;
+        host_end = memchr(authority, ']', (size_t)(end - authority));
+        port = host_end == NULL ? NULL : host_end + 1;
+    } else {
+        host_end = memchr(authority, ':', len);
+        port = host_end = host_end == NULL ? end : host_end;
+    }
+    if (host_end == NULL || host_end == authority || (size_t)(host_end - authority) >= size ||
+        (port != end && (*port != ':' || port + 1 == end)))
+        return -1;
+    memcpy(host, authority, (size_t)(host_end - authority));
+    host[host_end - authority] = '\0';
+    *ret_port = port == end ? "80" : port + 1;
+    *ret_port_len = port == end ? 2 : (size_t)(end - port - 1);
+    return strspn(*ret_port, "0123456789") >= *ret_port_len ? 0 : -1;
+}
+
+int settings_set_url(struct settings *s, const char *url, struct error *err)
+{
+    size_t len = strlen(url);
+    while (len > 0 && url[len - 1] == '/')
+        len--;
+    if (len >= URL_MAX)
+        return bad_url(url, err);
+    snprintf(s->url, sizeof(s->url), "%.*s", (int)len, url);
+    if (strncmp(s->url, "unix:/", 6) == 0) {
+        memcpy(s->address, s->url, len + 1);
+        snprintf(s->host, sizeof(s->host), "localhost");
+        return 0;
+    }
+    if (strncmp(s->url, "https://", 8) == 0)
+        return error_set(err, ERROR_NOT_IMPLEMENTED,
+                         "https is not spoken yet: reach the server through a tunnel");
+    if (strncmp(s->url, "http://", 7) != 0 || strpbrk(s->url + 7, "/?#@ ") != NULL)
+        return bad_url(url, err);
+
+    char host[URL_MAX];
+    const char *port;
+    size_t port_len;
+    if (split_authority(s->url + 7, len - 7, host, sizeof(host), &port, &port_len) < 0)
+        return bad_url(url, err);
+    snprintf(s->host, sizeof(s->host), "%s", s->url + 7);
+    if (look_up(host, sizeof(host), err) < 0)
+        return -1;
+    bool v6 = strchr(host, ':') != NULL;
+    if (snprintf(s->address, sizeof(s->address), "%s%s%s:%.*s", v6 ? "[" : "", host, v6 ? "]" : "",
+                 (int)port_len, port) >= (int)sizeof(s->address))
+        return bad_url(url, err);
+    return 0;
+}
+
+/* --- what was given, and what the server left in its folder --- */
+
+/* The URL that a server of this data folder wrote down. */
+static bool url_of_data(const char *data, char out[URL_MAX])
+{
+    char text[URL_MAX + 128];
+    if (settings_read(data, LAYOUT_SERVER, text, sizeof(text), NULL) < 0)
+        return false;
+    /* Three pids come before it. */
+    char *line = text;
+    for (int i = 0; i < 3 && line != NULL; i++) {
+        line = strchr(line, '\n');
+        line = line == NULL ? NULL : line + 1;
+    }
+    if (line == NULL)
+        return false;
+    line[strcspn(line, "\n")] = '\0';
+    if (strstr(line, ":/") == NULL || strlen(line) >= URL_MAX)
+        return false;
+    memcpy(out, line, strlen(line) + 1);
+    return true;
+}
+
+static const char *first_set(const char *a, const char *b, const char *c)
+{
+    const char *const all[] = {a, b, c};
+    for (size_t i = 0; i < ARRAY_LEN(all); i++)
+        if (all[i] != NULL && all[i][0] != '\0')
+            return all[i];
+    return NULL;
+}
+
+static int find_key(const struct args *args, bool may_use_file, struct settings *s,
+                    struct error *err)
+{
+    const char *key = first_set(args_option(args, "api-key", NULL), getenv("CELLA_API_KEY"),
+                                getenv("BL_API_KEY"));
+    if (key != NULL && (strlen(key) >= KEY_MAX || strpbrk(key, "\r\n") != NULL))
+        return error_set(err, ERROR_INVALID_ARGUMENT, "the API key cannot be right: %s",
+                         strlen(key) >= KEY_MAX ? "too long" : "it holds a line break");
+    struct error why;
+    if (key != NULL)
+        memcpy(s->key, key, strlen(key) + 1);
+    else if (!may_use_file)
+        snprintf(s->key_problem, sizeof(s->key_problem), "no key was given for %s", s->url);
+    else if (settings_read(s->data, LAYOUT_API_KEY, s->key, sizeof(s->key), &why) < 0)
+        snprintf(s->key_problem, sizeof(s->key_problem), "cannot read the key in %s", why.message);
+    return 0;
+}
+
+int settings_find(const struct args *args, struct settings *ret_settings, struct error *err)
+{
+    struct settings s = {.data = settings_data(args),
+                         .workspace = args_option(args, "workspace", NULL)};
+    bool data_given = args_flag(args, "data");
+    const char *url = first_set(args_option(args, "url", NULL), getenv("CELLA_URL"), NULL);
+    /* A folder named on the command line says more than a URL left in the environment. */
+    if (data_given && !args_flag(args, "url"))
+        url = NULL;
+    bool url_given = url != NULL;
+    char found[URL_MAX];
+    if (url == NULL)
+        url = url_of_data(s.data, found) ? found : "http://" DEFAULT_LISTEN;
+    if (settings_set_url(&s, url, err) < 0)
+        return -1;
+    if (find_key(args, !url_given || data_given || is_loopback(&s), &s, err) < 0)
+        return -1;
+    *ret_settings = s;
+    return 0;
+}

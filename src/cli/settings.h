@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * Where the server is and which key opens it.
+ *
+ *   URL   --url, CELLA_URL, the fourth line of DIR/run/server, http://127.0.0.1:7070
+ *   key   --api-key, CELLA_API_KEY, BL_API_KEY, DIR/api-key
+ *   DIR   --data, CELLA_DATA, /var/lib/cella
+ *
+ * A key from a file is only sent to the server that wrote it: not to a URL on another machine that
+ * was named without naming DIR too.
+ */
+
+#include <stdbool.h>
+
+#include "base/error.h"
+#include "cli/args.h"
+
+enum { URL_MAX = 512, KEY_MAX = 512, SETTINGS_PATH_MAX = 4096 };
+
+struct settings {
+    char url[URL_MAX];                   /* for messages */
+    char address[URL_MAX];               /* as net_connect() takes it */
+    char host[URL_MAX];                  /* for the Host field */
+    char key[KEY_MAX];                   /* "": none was found */
+    char key_problem[ERROR_MESSAGE_MAX]; /* why not; "" when there is one */
+    const char *data;                    /* borrowed */
+    const char *workspace;               /* borrowed; NULL: the key's own */
+};
+
+int settings_find(const struct args *args, struct settings *ret_settings, struct error *err);
+
+/* The data folder alone. */
+const char *settings_data(const struct args *args);
+
+/* Takes "http://HOST:PORT" or "unix:/path" apart into s->url, address and host. A name is looked up
+ * here, because what connects knows numbers only. */
+int settings_set_url(struct settings *s, const char *url, struct error *err);
+
+/* The first bytes of a file below the data folder, without the line break at its end. */
+int settings_read(const char *data, const char *name, char *out, size_t size, struct error *err);

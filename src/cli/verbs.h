@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* What the rows of commands.c call. One file per group of verbs. */
+
+#include "cli/command.h"
+
+/* sandbox.c */
+verb_function verb_sandbox_list, verb_sandbox_get, verb_sandbox_create, verb_sandbox_start,
+    verb_sandbox_stop, verb_sandbox_delete, verb_sandbox_wait;
+
+/* file.c */
+verb_function verb_file_read, verb_file_ls, verb_file_write, verb_file_rm;
+
+/* process.c */
+verb_function verb_process_list, verb_process_exec, verb_process_logs, verb_process_stop,
+    verb_process_kill;
+
+/* server.c */
+verb_function verb_server;
+
+/* doctor.c */
+verb_function verb_doctor;
+
+/* completion.c, names.c */
+verb_function verb_completion, verb_complete, verb_names;
+
+/* help.c, man.c */
+verb_function verb_help, verb_version, verb_man;

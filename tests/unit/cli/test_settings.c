@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Where the server is found, and to whom the key is sent. */
+
+#include "cli/settings.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "cmocka_all.h"
+#include "base/cleanup.h"
+
+static const struct option_row options[] = {
+    {.name = "url", .kind = OPTION_TEXT, .value = "URL"},
+    {.name = "api-key", .kind = OPTION_TEXT, .value = "KEY"},
+    {.name = "workspace", .kind = OPTION_TEXT, .value = "NAME"},
+    {.name = "data", .kind = OPTION_TEXT, .value = "DIR"},
+    {.name = NULL},
+};
+static const struct verb_row verbs[] = {{"X", "go", "go", NULL, NULL, VERB_LOCAL, NULL}};
+static const struct commands commands = {verbs, 1, options};
+
+enum { LINE_MAX_WORDS = 12 };
+
+static int find(char *const *words, struct settings *s, struct error *err)
+{
+    char *argv[LINE_MAX_WORDS + 2] = {(char *)"cella", (char *)"go"};
+    int argc = 2;
+    for (; words[argc - 2] != NULL; argc++)
+        argv[argc] = words[argc - 2];
+    struct args args = {0};
+    int result = args_split(&commands, argc, argv, &args, err);
+    if (result == 0)
+        result = args_bind(&commands, &args, err);
+    if (result == 0)
+        result = settings_find(&args, s, err);
+    args_release(&args);
+    return result;
+}
+#define FIND(s, err, ...) find((char *const[]){__VA_ARGS__ __VA_OPT__(, ) NULL}, s, err)
+
+static char *data_dir(void **state)
+{
+    return *state;
+}
+
+static void put(const char *dir, const char *name, const char *text)
+{
+    char path[256];
+    snprintf(path, sizeof(path), "%s/%s", dir, name);
+    FILE *file = fopen(path, "we");
+    assert_non_null(file);
+    fputs(text, file);
+    fclose(file);
+}
+
+static int setup(void **state)
+{
+    static const char *const variables[] = {"CELLA_URL", "CELLA_API_KEY", "BL_API_KEY",
+                                            "CELLA_DATA"};
+    for (size_t i = 0; i < ARRAY_LEN(variables); i++)
+        unsetenv(variables[i]);
+    char *dir = strdup("/tmp/cella-cli-test-XXXXXX"), path[64];
+    if (dir == NULL || mkdtemp(dir) == NULL)
+        return -1;
+    snprintf(path, sizeof(path), "%s/run", dir);
+    *state = dir;
+    return mkdir(path, 0700);
+}
+
+static int teardown(void **state)
+{
+    static const char *const names[] = {"run/server", "api-key", "run", ""};
+    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+        char path[256];
+        snprintf(path, sizeof(path), "%s/%s", data_dir(state), names[i]);
+        remove(path);
+    }
+    free(*state);
+    return 0;
+}
+
+static void test_data_folder(void **state)
+{
+    struct settings s;
+    struct error err = {0};
+    put(data_dir(state), "run/server", "1\n2\n3\nhttp://127.0.0.1:4711\n");
+    put(data_dir(state), "api-key", "cella_secret\n");
+    assert_int_equal(FIND(&s, &err, (char *)"--data", data_dir(state)), 0);
+    assert_string_equal(s.url, "http://127.0.0.1:4711");
+    assert_string_equal(s.address, "127.0.0.1:4711");
+    assert_string_equal(s.host, "127.0.0.1:4711");
+    assert_string_equal(s.key, "cella_secret");
+    assert_string_equal(s.key_problem, "");
+
+    setenv("CELLA_DATA", data_dir(state), 1);
+    assert_int_equal(FIND(&s, &err), 0);
+    assert_string_equal(s.url, "http://127.0.0.1:4711");
+}
+
+static void test_default(void **state)
+{
+    struct settings s;
+    struct error err = {0};
+    assert_int_equal(FIND(&s, &err, (char *)"--data", data_dir(state)), 0);
+    assert_string_equal(s.url, "http://127.0.0.1:7070");
+    assert_string_equal(s.key, "");
+    assert_non_null(strstr(s.key_problem, "api-key"));
+    put(data_dir(state), "run/server", "1\n2\n"); /* being written */
+    assert_int_equal(FIND(&s, &err, (char *)"--data", data_dir(state)), 0);
+    assert_string_equal(s.url, "http://127.0.0.1:7070");
+}
+
+static void test_order(void **state)
+{
+    struct settings s;
+    struct error err = {0};
+    put(data_dir(state), "api-key", "from-file");
+    setenv("CELLA_DATA", data_dir(state), 1);
+    setenv("CELLA_URL", "http://127.0.0.2:1", 1);
+    assert_int_equal(FIND(&s, &err), 0);
+    assert_string_equal(s.address, "127.0.0.2:1");
+    assert_string_equal(s.key, "from-file");
+    setenv("BL_API_KEY", "from-bl", 1);
+    assert_int_equal(FIND(&s, &err), 0);
+    assert_string_equal(s.key, "from-bl");
+    setenv("CELLA_API_KEY", "from-env", 1);
+    assert_int_equal(FIND(&s, &err, (char *)"--url=http://127.0.0.3:2/"), 0);
+    assert_string_equal(s.address, "127.0.0.3:2");
+    assert_string_equal(s.key, "from-env");
+    assert_int_equal(FIND(&s, &err, (char *)"--api-key=given"), 0);
+    assert_string_equal(s.key, "given");
+}
+
+static void test_key_of_a_file_stays_here(void **state)
+{
+    struct settings s;
+    struct error err = {0};
+    put(data_dir(state), "api-key", "secret");
+    setenv("CELLA_DATA", data_dir(state), 1);
+    assert_int_equal(FIND(&s, &err, (char *)"--url=http://192.0.2.1:80"), 0);
+    assert_string_equal(s.key, "");
+    assert_non_null(strstr(s.key_problem, "no key was given"));
+    assert_int_equal(
+        FIND(&s, &err, (char *)"--url=http://192.0.2.1:80", (char *)"--data", data_dir(state)), 0);
+    assert_string_equal(s.key, "secret");
+}
+
+static void test_urls(void **state)
+{
+    static const struct {
+        const char *url, *address, *host;
+        enum error_code code;
+    } rows[] = {
+        {"http://127.0.0.1:7070", "127.0.0.1:7070", "127.0.0.1:7070", 0},
+        {"http://127.0.0.1", "127.0.0.1:80", "127.0.0.1", 0},
+        {"http://localhost:1/", "localhost:1", "localhost:1", 0},
+        {"http://[::1]:7070", "[::1]:7070", "[::1]:7070", 0},
+        {"http://[::1]", "[::1]:80", "[::1]", 0},
+        {"unix:/run/x.sock", "unix:/run/x.sock", "localhost", 0},
+        {"https://x", NULL, NULL, ERROR_NOT_IMPLEMENTED},
+        {"", NULL, NULL, ERROR_INVALID_ARGUMENT},
+        {"127.0.0.1:7070", NULL, NULL, ERROR_INVALID_ARGUMENT},
+        {"http://", NULL, NULL, ERROR_INVALID_ARGUMENT},
+        {"http://:80", NULL, NULL, ERROR_INVALID_ARGUMENT},
+        {"http://h:", NULL, NULL, ERROR_INVALID_ARGUMENT},
+        {"http://h:x", NULL, NULL, ERROR_INVALID_ARGUMENT},
+        {"http://[::1", NULL, NULL, ERROR_INVALID_ARGUMENT},
+        {"http://[::1]x", NULL, NULL, ERROR_INVALID_ARGUMENT},
+        {"http://h/path", NULL, NULL, ERROR_INVALID_ARGUMENT},
+        {"http://user@h", NULL, NULL, ERROR_INVALID_ARGUMENT},
+        {"http://a b", NULL, NULL, ERROR_INVALID_ARGUMENT},
+        {"ftp://h", NULL, NULL, ERROR_INVALID_ARGUMENT},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct settings s = {0};
+        struct error err = {0};
+        int result = settings_set_url(&s, rows[i].url, &err);
+        if (rows[i].address == NULL) {
+            assert_int_equal(result, -1);
+            assert_int_equal(err.code, rows[i].code);
+            continue;
+        }
+        assert_int_equal(result, 0);
+        assert_string_equal(s.address, rows[i].address);
+        assert_string_equal(s.host, rows[i].host);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_data_folder, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_default, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_order, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_key_of_a_file_stays_here, setup, teardown),
+        cmocka_unit_test(test_urls),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
