@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Puts the parts together: loop, store, auth, sandboxes, API, HTTP. Nothing is decided here.
+ */
+
+#include "main/cellad.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "api/api.h"
+#include "auth/auth.h"
+#include "base/cleanup.h"
+#include "base/layout.h"
+#include "base/log.h"
+#include "base/prompt.h"
+#include "base/timetext.h"
+#include "http/server.h"
+#include "loop/co.h"
+#include "loop/loop.h"
+#include "main/options.h"
+#include "sandbox/sandbox.h"
+#include "store/store.h"
+
+enum { REQUEST_GRACE_MS = 2000 };
+
+struct cellad {
+    struct loop *loop;
+    struct store *store;
+    struct auth *auth;
+    struct sandboxes *sandboxes;
+    struct http_server *server;
+    struct api api;
+    struct watch signals;
+    int signal_fd;
+    bool stopping;
+    int status;
+};
+
+static void shut_down(void *arg)
+{
+    struct cellad *d = arg;
+    log_info("stopping");
+    if (d->server != NULL)
+        http_server_shutdown(d->server, REQUEST_GRACE_MS);
+    sandboxes_stop_all(d->sandboxes);
+    loop_stop(d->loop);
+}
+
+static void on_signal(struct watch *watch, uint32_t events)
+{
+    struct cellad *d = container_of(watch, struct cellad, signals);
+    struct signalfd_siginfo info;
+    struct error err;
+    if (read(d->signal_fd, &info, sizeof(info)) != sizeof(info) || d->stopping)
+        return;
+    d->stopping = true;
+    if (co_spawn(d->loop, shut_down, d, NULL, &err) < 0) {
+        log_error("stopping: %s", err.message);
+        loop_stop(d->loop);
+    }
+}
+
+static void serve(void *arg)
+{
+    struct cellad *d = arg;
+    struct error err;
+    if (sandboxes_recover(d->sandboxes, &err) < 0)
+        goto fail;
+    d->server = http_server_new(d->loop, api_handle, &d->api, NULL, &err);
+    if (d->server == NULL || http_server_add(d->server, CELLAD_FD_LISTEN, &err) < 0 ||
+        http_server_add(d->server, CELLAD_FD_UNIX, &err) < 0)
+        goto fail;
+    (void)!write(CELLAD_FD_READY, "1", 1);
+    close(CELLAD_FD_READY);
+    log_info("ready");
+    return;
+fail:
+    log_error("starting: %s", err.message);
+    d->status = 1;
+    loop_stop(d->loop);
+}
+
+static int watch_signals(struct cellad *d, struct error *err)
+{
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGTERM);
+    sigprocmask(SIG_SETMASK, &set, NULL);
+    signal(SIGPIPE, SIG_IGN);
+    d->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (d->signal_fd < 0)
+        return error_sys(err, "signalfd");
+    return watch_start(d->loop, &d->signals, d->signal_fd, EPOLLIN, on_signal, err);
+}
+
+static int open_parts(struct cellad *d, const char *data, const char *key_hash, bool open_to_all,
+                      struct error *err)
+{
+    char path[4096 + 32];
+    snprintf(path, sizeof(path), "%s/%s", data, LAYOUT_DB);
+    struct store_key key = {
+        .name = "admin", .workspace = "default", .scopes = SCOPE_ALL, .created_ms = time_now_ms()};
+    snprintf(key.hash, sizeof(key.hash), "%s", key_hash);
+
+    d->loop = loop_new(err);
+    if (d->loop == NULL || watch_signals(d, err) < 0 ||
+        store_open(d->loop, path, false, &d->store, err) < 0 ||
+        store_replace_key(d->store, &key, err) < 0 ||
+        auth_new(d->store, open_to_all, &d->auth, err) < 0 ||
+        sandboxes_new(d->loop, d->store, CELLAD_FD_DATA, &d->sandboxes, err) < 0)
+        return -1;
+    d->api.loop = d->loop;
+    d->api.sandboxes = d->sandboxes;
+    d->api.auth = d->auth;
+    return co_spawn(d->loop, serve, d, NULL, err);
+}
+
+static void raise_file_limit(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
+        limit.rlim_cur = limit.rlim_max;
+        setrlimit(RLIMIT_NOFILE, &limit);
+    }
+}
+
+int cellad_main(int argc, char **argv)
+{
+    struct cellad d = {.signal_fd = -1};
+    struct error err;
+    if (argc != CELLAD_ARGS) {
+        fprintf(stderr, "cellad is started by `cella server`\n");
+        return 2;
+    }
+    log_init("cellad", (enum log_level)log_level_parse(argv[4]));
+    prctl(PR_SET_NAME, "cellad");
+    raise_file_limit();
+    prompt_turns();
+    if (argv[5][0] != '\0')
+        d.api.public_url = argv[5];
+    if (open_parts(&d, argv[1], argv[2], strcmp(argv[3], "open") == 0, &err) < 0 ||
+        loop_run(d.loop, &err) < 0) {
+        log_error("%s", err.message);
+        d.status = 1;
+    }
+    http_server_free(d.server);
+    sandboxes_free(d.sandboxes);
+    auth_free(d.auth);
+    store_close(d.store);
+    watch_stop(&d.signals);
+    if (d.signal_fd >= 0)
+        close(d.signal_fd);
+    loop_free(d.loop);
+    return d.status;
+}

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * cellad: the unprivileged process that serves every API. Started by the supervisor, with the
+ * descriptors below and an argv of CELLAD_ARGS words; returns its exit status.
+ */
+
+enum {
+    CELLAD_FD_DATA = 3,   /* the data folder */
+    CELLAD_FD_LISTEN = 4, /* listening TCP socket */
+    CELLAD_FD_READY = 5,  /* a byte is written here once requests are served */
+    CELLAD_FD_UNIX = 6,   /* listening unix socket, for the same requests */
+};
+
+/* argv: "cellad", data folder, hash of the key, "auth" or "open", log level, public URL or "". */
+enum { CELLAD_ARGS = 6 };
+
+int cellad_main(int argc, char **argv);

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* The options' defaults, and the rows that put each into its place. */
+
+#include "main/options.h"
+
+#include <stddef.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/layout.h"
+#include "base/log.h"
+#include "base/quantity.h"
+
+struct option_place {
+    const char *name;
+    bool takes_value;
+    size_t offset;
+};
+
+static const struct option_place places[] = {
+    {"--listen", true, offsetof(struct server_options, listen)},
+    {"--data", true, offsetof(struct server_options, data)},
+    {"--user", true, offsetof(struct server_options, user)},
+    {"--public-url", true, offsetof(struct server_options, public_url)},
+    {"--volume-size", true, offsetof(struct server_options, volume_size)},
+    {"--storage", true, offsetof(struct server_options, storage)},
+    {"--log-level", true, offsetof(struct server_options, log_level)},
+    {"--no-auth", false, offsetof(struct server_options, no_auth)},
+};
+
+int server_options_parse(int argc, char **argv, struct server_options *ret_options,
+                         struct error *err)
+{
+    struct server_options options = {
+        .listen = DEFAULT_LISTEN,
+        .data = DEFAULT_DATA_DIR,
+        .user = DEFAULT_USER,
+        .storage = "auto",
+        .log_level = "info",
+    };
+    for (int i = 1; i < argc; i++) {
+        const struct option_place *place = NULL;
+        for (size_t k = 0; k < ARRAY_LEN(places); k++)
+            if (strcmp(places[k].name, argv[i]) == 0)
+                place = &places[k];
+        if (place == NULL)
+            return error_set(err, ERROR_INVALID_ARGUMENT, "unknown option %.60s", argv[i]);
+        char *at = (char *)&options + place->offset;
+        if (!place->takes_value) {
+            memcpy(at, &(bool){true}, sizeof(bool));
+            continue;
+        }
+        if (++i == argc)
+            return error_set(err, ERROR_INVALID_ARGUMENT, "%s needs a value", place->name);
+        memcpy(at, &argv[i], sizeof(argv[i]));
+    }
+    if (options.volume_size != NULL &&
+        quantity_bytes(options.volume_size, &options.volume_bytes, err) < 0)
+        return error_prefix(err, "--volume-size");
+    *ret_options = options;
+    return 0;
+}
+
+int log_level_parse(const char *text)
+{
+    static const char *const levels[] = {"error", "warn", "info", "debug"};
+    for (size_t i = 0; i < ARRAY_LEN(levels); i++)
+        if (strcmp(levels[i], text) == 0)
+            return (int)i;
+    return LOG_LEVEL_INFO;
+}

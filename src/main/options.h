@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* What `cella server` was asked for. */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+struct server_options {
+    const char *listen;
+    const char *data;
+    const char *user;
+    const char *public_url;  /* NULL: as each request's Host says */
+    const char *volume_size; /* as given: "20G"; NULL: the warden's default */
+    uint64_t volume_bytes;   /* what that is */
+    const char *storage;     /* auto, btrfs, plain */
+    const char *log_level;   /* error, warn, info, debug */
+    bool no_auth;
+};
+
+/* argv as cli.h's server_main() gets it: "--name" and its value, checked against the verb's row. */
+int server_options_parse(int argc, char **argv, struct server_options *ret_options,
+                         struct error *err);
+
+/* "info" → LOG_LEVEL_INFO; info for strangers. */
+int log_level_parse(const char *text);

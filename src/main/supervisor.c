@@ -1,0 +1,484 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * `cella server`: a small root process that starts the warden and cellad, starts either again when
+ * it dies, and ends both when it is told to. It owns the listening sockets, so that clients wait in
+ * a queue and are not refused while cellad is being restarted, and is the subreaper, so that a
+ * sandbox whose warden was killed still has somebody to reap it.
+ *
+ * Both children die with it (PR_SET_PDEATHSIG) and share its lock on the data folder, so that the
+ * next server never overlaps what is left of this one. Sandboxes go on through all of that.
+ */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <poll.h>
+#include <pwd.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/layout.h"
+#include "base/log.h"
+#include "base/program.h"
+#include "cli/cli.h"
+#include "loop/net.h"
+#include "main/cellad.h"
+#include "main/datadir.h"
+#include "main/options.h"
+
+enum {
+    LISTEN_BACKLOG = 1024,
+    WARDEN_BACKLOG = 16,
+    WARDEN_FD_LISTEN = 3,
+    FD_LOCK = 9,
+    FDS_MAX = 5,
+    FD_SAFE = 20, /* descriptors are moved up here before they are put into place */
+    BACKOFF_FIRST_MS = 50,
+    BACKOFF_MAX_MS = 5000,
+    HEALTHY_MS = 10 * 1000,
+    CELLAD_STOP_MS = 45 * 1000,
+    WARDEN_STOP_MS = 60 * 1000,
+};
+
+struct supervisor;
+
+struct child {
+    const char *name;
+    int (*exec)(struct supervisor *s); /* in the child; returns only on failure */
+    pid_t pid;                         /* 0: not running */
+    int64_t started_ms;
+    int64_t restart_at_ms; /* while it is not running */
+    int backoff_ms;
+};
+
+struct supervisor {
+    struct server_options options;
+    struct datadir dir;
+    uid_t uid;
+    gid_t gid;
+    char url[300];
+    char warden_path[PATH_MAX];
+    char agent_path[PATH_MAX];
+    int http_fd;
+    int unix_fd; /* the same on a unix socket */
+    int warden_fd;
+    int ready_fd;       /* read end */
+    int ready_write_fd; /* for the child; closed here after each fork */
+    int signal_fd;
+    struct child warden;
+    struct child cellad;
+    bool announced;
+    bool failed;
+};
+
+static int64_t now_ms(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+/* --- children --- */
+
+/* Puts descriptors into their places. All of them are moved out of the way first: a place may be
+ * taken by another one of the list. */
+static int place_fds(int count, const int from[], const int to[])
+{
+    int moved[FDS_MAX];
+    for (int i = 0; i < count; i++) {
+        moved[i] = fcntl(from[i], F_DUPFD_CLOEXEC, FD_SAFE);
+        if (moved[i] < 0)
+            return -1;
+    }
+    for (int i = 0; i < count; i++)
+        if (dup2(moved[i], to[i]) < 0)
+            return -1;
+    return 0;
+}
+
+static int exec_warden(struct supervisor *s)
+{
+    char user[32], volume[24];
+    snprintf(user, sizeof(user), "%u:%u", s->uid, s->gid);
+    const int from[] = {s->warden_fd, s->dir.lock_fd}, to[] = {WARDEN_FD_LISTEN, FD_LOCK};
+    if (place_fds(2, from, to) < 0)
+        return -1;
+    const char *argv[16] = {
+        "cella-warden", "--data", s->dir.path, "--listen-fd",     "3", "--agent", s->agent_path,
+        "--user",       user,     "--storage", s->options.storage};
+    int argc = 11;
+    if (s->options.volume_size != NULL) {
+        argv[argc++] = "--volume-size";
+        snprintf(volume, sizeof(volume), "%" PRIu64, s->options.volume_bytes);
+        argv[argc++] = volume;
+    }
+    execv(s->warden_path, (char **)argv);
+    return -1;
+}
+
+static int drop_privileges(uid_t uid, gid_t gid)
+{
+    if (setgroups(0, NULL) < 0 || setresgid(gid, gid, gid) < 0 || setresuid(uid, uid, uid) < 0)
+        return -1;
+    /* A change of ids clears the death signal. */
+    return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 ? -1
+                                                                                              : 0;
+}
+
+static int exec_cellad(struct supervisor *s)
+{
+    const int from[FDS_MAX] = {s->dir.fd, s->http_fd, s->ready_write_fd, s->unix_fd,
+                               s->dir.lock_fd};
+    const int to[FDS_MAX] = {CELLAD_FD_DATA, CELLAD_FD_LISTEN, CELLAD_FD_READY, CELLAD_FD_UNIX,
+                             FD_LOCK};
+    _cleanup_fd_ int self = open("/proc/self/exe", O_PATH | O_CLOEXEC);
+    _cleanup_fd_ int program = self < 0 ? -1 : fcntl(self, F_DUPFD_CLOEXEC, FD_SAFE);
+    if (program < 0 || place_fds(FDS_MAX, from, to) < 0 || drop_privileges(s->uid, s->gid) < 0)
+        return -1;
+    const char *argv[CELLAD_ARGS + 1] = {
+        "cellad",
+        s->dir.path,
+        s->dir.key_hash,
+        s->options.no_auth ? "open" : "auth",
+        s->options.log_level,
+        s->options.public_url != NULL ? s->options.public_url : "",
+    };
+    execveat(program, "", (char **)argv, environ, AT_EMPTY_PATH);
+    return -1;
+}
+
+static int open_ready_pipe(struct supervisor *s, struct error *err)
+{
+    int fds[2];
+    if (pipe2(fds, O_CLOEXEC) < 0)
+        return error_sys(err, "making a pipe");
+    if (s->ready_fd >= 0)
+        close(s->ready_fd);
+    s->ready_fd = fds[0];
+    s->ready_write_fd = fds[1];
+    return 0;
+}
+
+static int start_child(struct supervisor *s, struct child *child, struct error *err)
+{
+    pid_t parent = getpid();
+    if (child == &s->cellad && open_ready_pipe(s, err) < 0)
+        return -1;
+    pid_t pid = fork();
+    if (pid < 0)
+        return error_sys(err, "starting %s", child->name);
+    if (pid == 0) {
+        sigset_t none;
+        sigemptyset(&none);
+        sigprocmask(SIG_SETMASK, &none, NULL);
+        /* A session of its own: an interrupt from the terminal is for the supervisor alone. */
+        setsid();
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (getppid() == parent)
+            child->exec(s);
+        log_error("starting %s: %s", child->name, strerror(errno));
+        _exit(127);
+    }
+    if (child == &s->cellad)
+        close(steal_fd(&s->ready_write_fd));
+    child->pid = pid;
+    child->started_ms = now_ms();
+    return 0;
+}
+
+static void describe_exit(const struct child *child, int status)
+{
+    if (WIFSIGNALED(status))
+        log_warn("%s (pid %d) was ended by signal %d (%s)", child->name, child->pid,
+                 WTERMSIG(status), strsignal(WTERMSIG(status)));
+    else
+        log_warn("%s (pid %d) ended with status %d", child->name, child->pid, WEXITSTATUS(status));
+}
+
+static void write_server_file(const struct supervisor *s)
+{
+    char text[512];
+    struct error err;
+    snprintf(text, sizeof(text), "%d\n%d\n%d\n%s\n", getpid(), s->warden.pid, s->cellad.pid,
+             s->url);
+    if (datadir_write(&s->dir, LAYOUT_SERVER, text, 0644, &err) < 0)
+        log_warn("%s", err.message);
+}
+
+/* A child that ends before the server was ever ready cannot do its job here: its own last words say
+ * why, and trying again would only repeat them. */
+static void child_ended(struct supervisor *s, struct child *child, int status)
+{
+    describe_exit(child, status);
+    child->pid = 0;
+    if (!s->announced && !WIFSIGNALED(status)) {
+        s->failed = true;
+        return;
+    }
+    bool healthy = now_ms() - child->started_ms > HEALTHY_MS;
+    if (healthy || child->backoff_ms == 0)
+        child->backoff_ms = BACKOFF_FIRST_MS;
+    else if (child->backoff_ms < BACKOFF_MAX_MS)
+        child->backoff_ms *= 2;
+    child->restart_at_ms = now_ms() + (healthy ? 0 : child->backoff_ms);
+}
+
+/* Reaps whatever ended: our two, and orphans of a warden that was killed. */
+static void reap(struct supervisor *s)
+{
+    int status;
+    pid_t pid;
+    while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+        if (pid == s->warden.pid)
+            child_ended(s, &s->warden, status);
+        else if (pid == s->cellad.pid)
+            child_ended(s, &s->cellad, status);
+    }
+}
+
+static void restart_due(struct supervisor *s)
+{
+    struct child *children[] = {&s->warden, &s->cellad};
+    struct error err;
+    for (size_t i = 0; i < ARRAY_LEN(children); i++) {
+        struct child *child = children[i];
+        if (child->pid != 0 || now_ms() < child->restart_at_ms)
+            continue;
+        if (start_child(s, child, &err) < 0) {
+            log_error("%s", err.message);
+            child->restart_at_ms = now_ms() + BACKOFF_MAX_MS;
+            continue;
+        }
+        log_info("started %s again (pid %d)", child->name, child->pid);
+        write_server_file(s);
+    }
+}
+
+static int next_wakeup_ms(const struct supervisor *s)
+{
+    const struct child *children[] = {&s->warden, &s->cellad};
+    int64_t wait = -1;
+    for (size_t i = 0; i < ARRAY_LEN(children); i++) {
+        if (children[i]->pid != 0)
+            continue;
+        int64_t left = children[i]->restart_at_ms - now_ms();
+        if (left < 0)
+            left = 0;
+        if (wait < 0 || left < wait)
+            wait = left;
+    }
+    return (int)wait;
+}
+
+/* --- set-up --- */
+
+static int find_user(struct supervisor *s, struct error *err)
+{
+    errno = 0;
+    const struct passwd *pw = getpwnam(s->options.user);
+    if (pw == NULL)
+        return error_set(err, ERROR_INVALID_ARGUMENT,
+                         "there is no user \"%s\" for the server to run as: make it with `useradd "
+                         "--system --no-create-home --shell /usr/sbin/nologin %s`, or name another "
+                         "with --user",
+                         s->options.user, s->options.user);
+    if (pw->pw_uid == 0)
+        return error_set(err, ERROR_INVALID_ARGUMENT,
+                         "--user must not be root: the process that faces the network has no "
+                         "privileges");
+    s->uid = pw->pw_uid;
+    s->gid = pw->pw_gid;
+    return 0;
+}
+
+static bool is_loopback(const char *address)
+{
+    static const char *const prefixes[] = {"127.", "localhost:", "[::1]:"};
+    for (size_t i = 0; i < ARRAY_LEN(prefixes); i++)
+        if (strncmp(address, prefixes[i], strlen(prefixes[i])) == 0)
+            return true;
+    return false;
+}
+
+static int listen_http(struct supervisor *s, struct error *err)
+{
+    const char *address = s->options.listen;
+    const char *colon = strrchr(address, ':');
+    uint16_t port;
+    if (colon == NULL)
+        return error_set(err, ERROR_INVALID_ARGUMENT, "--listen %.60s is not HOST:PORT", address);
+    if (s->options.no_auth && !is_loopback(address))
+        return error_set(err, ERROR_INVALID_ARGUMENT,
+                         "--no-auth is for loopback addresses only, not for %.60s", address);
+    if (net_listen(address, LISTEN_BACKLOG, &s->http_fd, &port, err) < 0)
+        return error_prefix(err, "listening on %.60s", address);
+    bool any = strncmp(address, "0.0.0.0:", 8) == 0 || strncmp(address, "[::]:", 5) == 0;
+    snprintf(s->url, sizeof(s->url), "http://%.*s:%u", any ? 9 : (int)(colon - address),
+             any ? "127.0.0.1" : address, port);
+    return 0;
+}
+
+/* A socket in the data folder, for its group; the path may be longer than an address can hold. */
+static int listen_unix(const struct supervisor *s, const char *name, int backlog, int *ret_fd,
+                       struct error *err)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    _cleanup_fd_ int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    snprintf(address.sun_path, sizeof(address.sun_path), "/proc/self/fd/%d/%s", s->dir.fd, name);
+    unlinkat(s->dir.fd, name, 0);
+    if (fd < 0 || bind(fd, (struct sockaddr *)&address, sizeof(address)) < 0 ||
+        fchownat(s->dir.fd, name, 0, s->gid, 0) < 0 || fchmodat(s->dir.fd, name, 0660, 0) < 0 ||
+        listen(fd, backlog) < 0)
+        return error_sys(err, "listening at %s/%s", s->dir.path, name);
+    *ret_fd = steal_fd(&fd);
+    return 0;
+}
+
+static int prepare(struct supervisor *s, struct error *err)
+{
+    if (geteuid() != 0)
+        return error_set(err, ERROR_PERMISSION_DENIED,
+                         "the server makes namespaces, mounts and cgroups, so it has to be started "
+                         "as root (its network-facing process then runs as \"%s\")",
+                         s->options.user);
+    if (find_user(s, err) < 0 ||
+        program_path("cella-warden", s->warden_path, sizeof(s->warden_path), err) < 0 ||
+        program_path("cella-agent", s->agent_path, sizeof(s->agent_path), err) < 0 ||
+        datadir_open(s->options.data, s->uid, s->gid, &s->dir, err) < 0 ||
+        listen_http(s, err) < 0 ||
+        listen_unix(s, LAYOUT_API_SOCK, LISTEN_BACKLOG, &s->unix_fd, err) < 0 ||
+        listen_unix(s, LAYOUT_WARDEN_SOCK, WARDEN_BACKLOG, &s->warden_fd, err) < 0)
+        return -1;
+    if (prctl(PR_SET_CHILD_SUBREAPER, 1) < 0)
+        return error_sys(err, "becoming a subreaper");
+
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGCHLD);
+    sigprocmask(SIG_BLOCK, &set, NULL);
+    signal(SIGPIPE, SIG_IGN);
+    s->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    return s->signal_fd < 0 ? error_sys(err, "signalfd") : 0;
+}
+
+/* --- running --- */
+
+static void announce(struct supervisor *s)
+{
+    char byte;
+    if (read(s->ready_fd, &byte, 1) != 1)
+        return;
+    write_server_file(s);
+    if (s->announced)
+        return;
+    s->announced = true;
+    char program[PATH_MAX] = "cella";
+    ssize_t len = readlink("/proc/self/exe", program, sizeof(program) - 1);
+    if (len > 0)
+        program[len] = '\0';
+    const char *data = strcmp(s->dir.path, DEFAULT_DATA_DIR) == 0 ? "" : " --data ";
+    const char *path = data[0] == '\0' ? "" : s->dir.path;
+    printf("\n"
+           "Cella is listening on %s\n"
+           "The API key is in %s/%s%s\n"
+           "\n"
+           "Try, in another terminal:\n"
+           "  %s%s%s sandbox create --name hello --wait\n"
+           "  %s%s%s run hello process exec \"uname -a\"\n"
+           "\n",
+           s->url, s->dir.path, LAYOUT_API_KEY,
+           s->options.no_auth ? " (not needed: --no-auth)" : "", program, data, path, program, data,
+           path);
+    fflush(stdout);
+}
+
+/* Waits for something to happen. Returns whether it was asked to end. */
+static bool wait_for_events(struct supervisor *s, int timeout_ms)
+{
+    struct pollfd fds[] = {{.fd = s->signal_fd, .events = POLLIN},
+                           {.fd = s->ready_fd, .events = POLLIN}};
+    bool asked = false;
+    if (poll(fds, ARRAY_LEN(fds), timeout_ms) < 0)
+        return false;
+    if (fds[1].revents & POLLIN)
+        announce(s);
+    if (fds[1].revents != 0)
+        close(steal_fd(&s->ready_fd));
+    struct signalfd_siginfo info;
+    while (read(s->signal_fd, &info, sizeof(info)) == sizeof(info))
+        if (info.ssi_signo == SIGTERM || info.ssi_signo == SIGINT)
+            asked = true;
+    reap(s);
+    return asked;
+}
+
+static void end_child(struct supervisor *s, struct child *child, int64_t patience_ms)
+{
+    int64_t deadline = now_ms() + patience_ms;
+    if (child->pid > 0)
+        kill(child->pid, SIGTERM);
+    while (child->pid > 0 && now_ms() < deadline)
+        wait_for_events(s, (int)(deadline - now_ms()));
+    if (child->pid > 0) {
+        log_error("%s does not end by itself: killing it", child->name);
+        kill(child->pid, SIGKILL);
+        waitpid(child->pid, NULL, 0);
+        child->pid = 0;
+    }
+}
+
+static int supervise(struct supervisor *s, struct error *err)
+{
+    if (start_child(s, &s->warden, err) < 0 || start_child(s, &s->cellad, err) < 0)
+        return -1;
+    while (!s->failed) {
+        if (wait_for_events(s, next_wakeup_ms(s)))
+            break;
+        if (!s->failed)
+            restart_due(s);
+    }
+    log_info("stopping: sandboxes are stopped, their files are kept");
+    end_child(s, &s->cellad, CELLAD_STOP_MS);
+    end_child(s, &s->warden, WARDEN_STOP_MS);
+    unlinkat(s->dir.fd, LAYOUT_SERVER, 0);
+    unlinkat(s->dir.fd, LAYOUT_API_SOCK, 0);
+    unlinkat(s->dir.fd, LAYOUT_WARDEN_SOCK, 0);
+    return s->failed ? error_set(err, ERROR_INTERNAL, "the server could not start") : 0;
+}
+
+int server_main(int argc, char **argv)
+{
+    struct supervisor s = {
+        .ready_fd = -1,
+        .ready_write_fd = -1,
+        .warden = {.name = "warden", .exec = exec_warden},
+        .cellad = {.name = "cellad", .exec = exec_cellad},
+    };
+    struct error err;
+    if (server_options_parse(argc, argv, &s.options, &err) < 0) {
+        fprintf(stderr, "cella: %s\n", err.message);
+        return error_exit_status(err.code);
+    }
+    log_init("supervisor", (enum log_level)log_level_parse(s.options.log_level));
+    if (prepare(&s, &err) < 0 || supervise(&s, &err) < 0) {
+        fprintf(stderr, "cella: %s\n", err.message);
+        return error_exit_status(err.code);
+    }
+    return 0;
+}
