@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Quantities: whatever the text, no crash; and what is accepted obeys the header. */
+
+#include "base/quantity.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void check(const char *text, int (*parse)(const char *, uint64_t *, struct error *))
+{
+    const uint64_t untouched = 0xfeedfacefeedface;
+    uint64_t value = untouched;
+    struct error err = {.code = ERROR_NONE};
+    if (parse(text, &value, &err) < 0) {
+        if (err.code != ERROR_INVALID_QUANTITY || value != untouched || err.message[0] == '\0')
+            abort();
+        return;
+    }
+    if (value > INT64_MAX || strpbrk(text, "- \t\n") == text)
+        abort();
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    _cleanup_free_ char *text = malloc(size + 1);
+    if (text == NULL)
+        return 0;
+    if (size > 0)
+        memcpy(text, data, size);
+    text[size] = '\0';
+    check(text, quantity_cpu);
+    check(text, quantity_bytes);
+    return 0;
+}

@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One fact, one place: the route table and the error table, against what is written about them.
+
+Read as text, so that no package is needed for it; openapi.yaml is indented as this expects.
+"""
+
+import pathlib
+import re
+
+REPO = pathlib.Path(__file__).resolve().parents[2]
+
+
+def read(path):
+    return (REPO / path).read_text()
+
+
+def routes():
+    """(method, path) of every row in routes.c."""
+    found = set()
+    for kind, method, path in re.findall(r'(ROUTE|IN_SANDBOX)\("(\w+)",\s+"([^"]+)"',
+                                         read("src/api/routes.c")):
+        path = path.replace("{path*}", "{path}")
+        prefixes = [""] if kind == "ROUTE" else ["/v0/sandbox/{name}", "/{workspace}/sandbox/{name}"]
+        found |= {(method.lower(), prefix + path) for prefix in prefixes}
+    return found
+
+
+def described():
+    """(method, path) of every operation in openapi.yaml."""
+    found, path = set(), None
+    for line in read("api/openapi.yaml").splitlines():
+        if match := re.match(r"  (/\S*):$", line):
+            path = match.group(1)
+        elif match := re.match(r"    (get|put|post|delete|patch|head):", line):
+            found.add((match.group(1), path))
+    return found
+
+
+def error_codes():
+    """code → HTTP status, from the one table."""
+    return {code: int(status) for code, status in
+            re.findall(r"X\((\w+), (\d+), \d+\)", read("src/base/error.h"))}
+
+
+def test_every_route_is_described_and_nothing_else():
+    assert len(routes()) > 20
+    assert described() == routes()
+
+
+def test_operation_ids_are_unique():
+    ids = re.findall(r"operationId: (\w+)", read("api/openapi.yaml"))
+    assert len(ids) == len(set(ids)) == len(routes())
+
+
+def test_every_error_code_is_described():
+    block = read("api/openapi.yaml").split("    ErrorCode:\n")[1].split("\n\n")[0]
+    assert set(re.findall(r"- ([A-Z_]+)", block)) == set(error_codes())
+
+
+def test_every_error_code_is_explained_with_its_status():
+    explained = re.findall(r"^\| ([A-Z_]+) \| (\d+) \|", read("docs/api.md"), re.M)
+    assert {code: int(status) for code, status in explained} == error_codes()
+
+
+def test_every_reference_leads_somewhere():
+    text = read("api/openapi.yaml")
+    for kind, name in set(re.findall(r"#/components/(\w+)/(\w+)", text)):
+        section = text.split(f"\n  {kind}:\n")[1]
+        section = re.split(r"\n  \w+:\n", section)[0]
+        assert re.search(rf"^    {name}:", section, re.M), f"{kind}/{name}"

@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Fixtures shared by every folder of tests that needs a server: imported by their conftest.py."""
+
+import os
+
+import pytest
+
+from cella_server import Server, bin_dir
+
+
+def _requirements():
+    if os.geteuid() != 0:
+        pytest.skip("needs root: a server makes namespaces, mounts and cgroups")
+    if not (bin_dir() / "cella").exists():
+        pytest.fail(f"{bin_dir()}/cella is not built", pytrace=False)
+
+
+@pytest.fixture(scope="session")
+def server():
+    """The server that most tests share. Leave nothing behind in it."""
+    _requirements()
+    instance = Server()
+    yield instance
+    instance.close()
+
+
+@pytest.fixture
+def server_factory():
+    """server_factory(*args) makes a server of the test's own; it is closed, and checked, afterwards."""
+    _requirements()
+    made = []
+
+    def make(*args, **kwargs):
+        made.append(Server(*args, **kwargs))
+        return made[-1]
+
+    yield make
+    failures = []
+    for instance in made:
+        try:
+            instance.close()
+        except AssertionError as failure:
+            failures.append(failure)
+    if failures:
+        raise failures[0]
+
+
+@pytest.fixture
+def sandbox(server):
+    """A running sandbox for this test alone."""
+    made = server.create()
+    yield made
+    if made.status() not in (None, "deleting"):
+        made.delete()
+
+
+@pytest.fixture(scope="module")
+def shared_sandbox(server):
+    """A running sandbox for all tests of a file that only look at it."""
+    made = server.create()
+    yield made
+    made.delete()

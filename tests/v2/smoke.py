@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A sandbox from beginning to end under cgroup v2 alone: what differs from v1 is the limits, how a
+command's tree is killed, and who may write where. One line per check; see tests/v2/run."""
+
+import os
+import pathlib
+import sys
+import traceback
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+
+from cella_server import Server, wait_until  # noqa: E402  pylint: disable=wrong-import-position
+
+SMALL = {"cpu": "500m", "memory": "128Mi", "disk": "64Mi"}
+
+
+def check_hierarchy(server, box):
+    """Where the kernel has put it, seen from outside."""
+    assert pathlib.Path("/sys/fs/cgroup/cgroup.controllers").exists()
+    tops = list(pathlib.Path("/sys/fs/cgroup").glob(f"cella-{server.instance}*"))
+    assert tops, "no cgroup of this server"
+    limits = {path.read_text().strip() for top in tops for path in top.glob("**/memory.max")}
+    assert str(128 << 20) in limits, limits
+    quotas = {path.read_text().strip() for top in tops for path in top.glob("**/cpu.max")}
+    assert any(quota.split()[0] != "max" and
+               abs(int(quota.split()[0]) / int(quota.split()[1]) - 0.5) < 0.01
+               for quota in quotas), quotas
+
+
+def check_exec(server, box):
+    done = box.exec("echo out; echo err >&2; exit 3", timeout=60)
+    assert (done.exit_code, done.stdout, done.stderr) == (3, "out\n", "err\n"), done
+    assert box.run("id -u; pwd; hostname").split() == ["0", "/workspace", box.name]
+
+
+def check_files(server, box):
+    box.write("/workspace/f", bytes(range(256)) * 100)
+    assert box.read("/workspace/f") == bytes(range(256)) * 100
+
+
+def check_memory_limit(server, box):
+    hog = box.python("b = []\nwhile True: b.append(b'x' * (4 << 20))\n", timeout=120)
+    assert hog.exit_code == 137, hog
+    assert box.exec("echo alive", timeout=60).stdout == "alive\n"
+
+
+def check_process_limit(server, box):
+    bomb = box.spawn("bomb() { bomb | bomb & }; bomb; sleep 1000")
+    wait_until(lambda: server.request("GET", "/health", timeout=60).status == 200, 60, "health")
+    assert box.request("POST", f"/process/{bomb}/kill", timeout=120).status == 200
+    assert box.exec("echo over", timeout=60).stdout == "over\n"
+
+
+def check_kill_of_a_tree(server, box):
+    pid = box.spawn("setsid sleep 4711 & (setsid sleep 4711 &) ; sleep 4711")
+    wait_until(lambda: box.exec("pgrep -fc '^sleep 4711'", timeout=60).stdout.strip() == "3", 60,
+               "three sleeps")
+    assert box.request("POST", f"/process/{pid}/kill", timeout=60).status == 200
+    assert box.exec("pgrep -f '^sleep 4711'", timeout=60).exit_code == 1
+
+
+def check_disk_quota(server, box):
+    done = box.exec("head -c 200M /dev/urandom > /workspace/big", timeout=120)
+    assert done.exit_code != 0, done
+    box.run("rm -f /workspace/big", timeout=60)
+
+
+def check_cgroups_are_out_of_reach(server, box):
+    done = box.exec("for f in $(find /sys/fs/cgroup -name cgroup.procs -o -name memory.max"
+                    " -o -name pids.max 2>/dev/null); do echo max > $f && echo wrote $f;"
+                    " echo $$ > $f && echo wrote $f; done 2>/dev/null", timeout=60)
+    assert done.stdout == "", done
+
+
+def check_crash(server, box):
+    pid = box.spawn("i=0; while :; do echo $i; i=$((i+1)); sleep 0.1; done")
+    before = server.kill("cellad", "warden")
+    server.wait_recovered(before, "cellad", "warden", deadline=90)
+    wait_until(lambda: len(box.logs(pid)["stdout"].split()) > 5, 60, "more lines")
+    numbers = box.logs(pid)["stdout"].split()
+    assert numbers == [str(n) for n in range(len(numbers))]
+    assert server.leaks() == ""
+
+
+def check_stop_and_start(server, box):
+    box.write("/workspace/kept", "kept")
+    box.stop()
+    box.start()
+    assert box.read("/workspace/kept") == b"kept"
+
+
+def check_delete(server, box):
+    box.delete()
+    assert server.list() == []
+    assert server.leaks() == ""
+
+
+CHECKS = [check_hierarchy, check_exec, check_files, check_memory_limit, check_process_limit,
+          check_kill_of_a_tree, check_disk_quota, check_cgroups_are_out_of_reach, check_crash,
+          check_stop_and_start, check_delete]
+
+
+def attempt(name, run):
+    try:
+        run()
+    except Exception:  # pylint: disable=broad-except
+        print(f"not ok - {name}", flush=True)
+        print("".join("# " + line + "\n" for line in traceback.format_exc().splitlines()), flush=True)
+        return False
+    print(f"ok - {name}", flush=True)
+    return True
+
+
+def main():
+    made = {}
+
+    def begin():
+        made["server"] = Server()
+        made["box"] = made["server"].create(resources=SMALL)
+
+    good = attempt("server and sandbox", begin)
+    if good:
+        for check in CHECKS:
+            good &= attempt(check.__name__[len("check_"):].replace("_", " "),
+                            lambda: check(made["server"], made["box"]))
+        if not good:
+            print("".join("# " + line + "\n" for line in made["server"].log().splitlines()))
+        good &= attempt("nothing is left", made["server"].close)
+    elif "server" in made:
+        print("".join("# " + line + "\n" for line in made["server"].log().splitlines()))
+        made["server"].destroy()
+    os.sync()
+    return 0 if good else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

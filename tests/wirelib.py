@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Frames between cellad, the warden and the agents, for tests: what src/wire says, in Python.
+
+The tables below repeat src/wire/messages.c on purpose: a test that shared the definition with the
+code could not notice that it changed.
+"""
+
+import socket
+import struct
+
+U64, STR, BYTES, STRV = "u64", "str", "bytes", "strv"
+
+WIRE_OK, WIRE_ERROR = 1, 2
+
+# name: (type, [(tag, kind, field), …])
+MESSAGES = {
+    "OK": (WIRE_OK, []),
+    "ERROR": (WIRE_ERROR, [(1, U64, "code"), (2, U64, "sys"), (3, STR, "message")]),
+    "WARDEN_HELLO": (16, []),
+    "WARDEN_ABOUT": (17, [(1, U64, "version"), (2, STR, "instance"), (3, STR, "storage"),
+                          (4, STR, "cgroups")]),
+    "WARDEN_START": (18, [(1, STR, "id"), (2, STR, "hostname"), (3, STR, "image"),
+                          (4, U64, "memory_bytes"), (5, U64, "cpu_millis"), (6, U64, "pids_max"),
+                          (7, U64, "disk_bytes"), (8, U64, "shm_bytes"), (9, U64, "flags")]),
+    "WARDEN_STARTED": (19, [(1, U64, "pid"), (2, U64, "start_time"), (3, U64, "fresh")]),
+    "WARDEN_STOP": (20, [(1, STR, "id"), (2, U64, "grace_ms")]),
+    "WARDEN_REMOVE": (21, [(1, STR, "id")]),
+    "WARDEN_LIST": (22, []),
+    "WARDEN_ENTRY": (23, [(1, STR, "id"), (2, U64, "running"), (3, U64, "pid"),
+                          (4, U64, "start_time")]),
+    "WARDEN_EXITED": (24, [(1, STR, "id"), (2, U64, "oom")]),
+    "AGENT_HELLO": (64, []),
+    "AGENT_ABOUT": (65, [(1, U64, "version"), (2, U64, "started_ms")]),
+    "AGENT_EXEC": (66, [(1, STR, "command"), (2, STRV, "argv"), (3, STR, "cwd"), (4, STRV, "env"),
+                        (5, STR, "user"), (6, U64, "timeout_ms"), (7, U64, "log_max"),
+                        (8, U64, "flags")]),
+    "AGENT_WAIT": (67, [(1, U64, "pid")]),
+    "AGENT_GET": (68, [(1, U64, "pid")]),
+    "AGENT_LIST": (69, []),
+    "AGENT_PROCESS": (70, [(1, U64, "pid"), (2, U64, "state"), (3, U64, "exit_code"),
+                           (4, U64, "signal"), (5, U64, "started_ms"), (6, U64, "ended_ms"),
+                           (7, STR, "command"), (8, STR, "cwd"), (9, STR, "user"),
+                           (10, U64, "stdout_total"), (11, U64, "stderr_total"),
+                           (12, BYTES, "stdout_data"), (13, BYTES, "stderr_data")]),
+    "AGENT_STOP": (71, [(1, U64, "pid"), (2, U64, "grace_ms")]),
+    "AGENT_LOG_READ": (72, [(1, U64, "pid"), (2, U64, "stream"), (3, U64, "offset"),
+                            (4, U64, "max")]),
+    "AGENT_LOG": (73, [(1, U64, "offset"), (2, U64, "total"), (3, U64, "open"),
+                       (4, BYTES, "data")]),
+}
+
+BY_TYPE = {number: (name, fields) for name, (number, fields) in MESSAGES.items()}
+
+EXEC_WAIT = 1
+
+
+class WireError(Exception):
+    """A WIRE_ERROR answer."""
+
+    def __init__(self, code, sys, message):
+        super().__init__(message)
+        self.code, self.sys, self.message = code, sys, message
+
+
+def encode(name, request_id=0, **values):
+    number, fields = MESSAGES[name]
+    payload = b""
+    for tag, kind, field in fields:
+        value = values.pop(field, None)
+        if value is None:
+            continue
+        if kind == U64:
+            data = struct.pack("<Q", value)
+        elif kind == STR:
+            data = value.encode() + b"\0"
+        elif kind == STRV:
+            data = b"".join(item.encode() + b"\0" for item in value)
+        else:
+            data = value
+        payload += struct.pack("<HI", tag, len(data)) + data
+    if values:
+        raise TypeError(f"{name} has no field {', '.join(values)}")
+    return struct.pack("<IHHI", len(payload), number, 0, request_id) + payload
+
+
+def decode(number, payload):
+    """(name, {field: value}); fields that are absent have the value that absence stands for."""
+    name, fields = BY_TYPE[number]
+    by_tag = {tag: (kind, field) for tag, kind, field in fields}
+    absent = {U64: 0, STR: None, BYTES: b"", STRV: []}
+    message = {field: absent[kind] for _, kind, field in fields}
+    while payload:
+        tag, length = struct.unpack_from("<HI", payload)
+        data, payload = payload[6:6 + length], payload[6 + length:]
+        kind, field = by_tag[tag]
+        if kind == U64:
+            message[field] = struct.unpack("<Q", data)[0]
+        elif kind == STR:
+            message[field] = data[:-1].decode()
+        elif kind == STRV:
+            message[field] = [item.decode() for item in data.split(b"\0")[:-1]]
+        else:
+            message[field] = data
+    return name, message
+
+
+class Connection:
+    """One client; requests may overlap, events are kept in `events`."""
+
+    def __init__(self, path, timeout=30):
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.sock.settimeout(timeout)
+        self.sock.connect(path)
+        self.last_id = 0
+        self.events = []
+
+    def close(self):
+        self.sock.close()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def _read(self, size):
+        data = b""
+        while len(data) < size:
+            chunk = self.sock.recv(size - len(data))
+            if not chunk:
+                raise ConnectionError("the other end closed the connection")
+            data += chunk
+        return data
+
+    def receive(self):
+        """(name, request id, message) of the next frame."""
+        length, number, _, request_id = struct.unpack("<IHHI", self._read(12))
+        name, message = decode(number, self._read(length))
+        return name, request_id, message
+
+    def send(self, name, **values):
+        self.last_id += 1
+        self.sock.sendall(encode(name, self.last_id, **values))
+        return self.last_id
+
+    def wait(self, request_id):
+        """The next answer to that request."""
+        while True:
+            name, answer_id, message = self.receive()
+            if answer_id == 0:
+                self.events.append((name, message))
+            elif answer_id == request_id:
+                if name == "ERROR":
+                    raise WireError(**message)
+                return name, message
+
+    def wait_event(self):
+        while not self.events:
+            name, answer_id, message = self.receive()
+            if answer_id == 0:
+                self.events.append((name, message))
+        return self.events.pop(0)
+
+    def call(self, name, **values):
+        """The one answer, without its name."""
+        return self.wait(self.send(name, **values))[1]
+
+    def call_many(self, name, **values):
+        """All answers up to OK."""
+        request_id, answers = self.send(name, **values), []
+        while True:
+            kind, message = self.wait(request_id)
+            if kind == "OK":
+                return answers
+            answers.append(message)
