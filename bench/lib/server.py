@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The server under test: started on a temporary data folder, stopped, and nothing left of it."""
+
+import http.client
+import os
+import socket
+import subprocess
+import time
+
+from .program import Failed
+
+START_SECONDS = 60
+STOP_SECONDS = 120
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+class Server:
+    """with Server("build/cella", folder) as server: server.address, server.key_file"""
+
+    def __init__(self, program, data):
+        self.program = program
+        self.data = data
+        self.address = "127.0.0.1:%d" % free_port()
+        self.key_file = os.path.join(data, "api-key")
+        self.process = None
+
+    def __enter__(self):
+        os.makedirs(self.data, mode=0o755)
+        self.log = self.data + ".log"
+        with open(self.log, "wb") as log:
+            self.process = subprocess.Popen(
+                [self.program, "server", "--listen", self.address, "--data", self.data],
+                stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
+        try:
+            self._await_health()
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def _await_health(self):
+        deadline = time.monotonic() + START_SECONDS
+        while True:
+            connection = http.client.HTTPConnection(self.address, timeout=5)
+            try:
+                connection.request("GET", "/health")
+                if connection.getresponse().status == 200:
+                    return
+            except (OSError, http.client.HTTPException):
+                pass
+            finally:
+                connection.close()
+            if self.process.poll() is not None or time.monotonic() > deadline:
+                raise Failed("the server does not start: " + self.last_lines())
+            time.sleep(0.02)
+
+    def last_lines(self):
+        with open(self.log, encoding="utf-8", errors="replace") as log:
+            return " | ".join(log.read().strip().splitlines()[-5:]) or "no message"
+
+    def leaks(self):
+        """What `cella doctor --leaks` finds; empty when there is none."""
+        done = subprocess.run([self.program, "doctor", "--leaks", "--data", self.data],
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                              check=False, timeout=120)
+        if done.returncode == 0:
+            return ""
+        return done.stdout.strip() or "exit status %d" % done.returncode
+
+    def agents(self):
+        """The pids of this server's sandboxes' pid 1: first in a pid namespace, and in a cgroup that
+        carries the data folder's instance id."""
+        with open(os.path.join(self.data, "instance"), encoding="ascii") as file:
+            instance = file.read().strip()
+        found = []
+        for pid in filter(str.isdigit, os.listdir("/proc")):
+            try:
+                with open("/proc/%s/status" % pid, encoding="utf-8") as file:
+                    ids = next((line.split()[1:] for line in file if line.startswith("NSpid:")), [])
+                with open("/proc/%s/cgroup" % pid, encoding="utf-8") as file:
+                    cgroups = file.read()
+            except OSError:  # it ended meanwhile
+                continue
+            if len(ids) > 1 and ids[-1] == "1" and instance in cgroups:
+                found.append(int(pid))
+        return found
+
+    def __exit__(self, *_):
+        self.process.terminate()
+        try:
+            self.process.wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+        unmount_below(self.data)
+
+
+def unmount_below(folder):
+    """The data folder's volume may stay mounted for the next start; here there is none."""
+    with open("/proc/self/mountinfo", encoding="utf-8") as file:
+        points = [line.split()[4] for line in file]
+    for point in reversed(points):
+        if point.startswith(folder + "/"):
+            subprocess.run(["umount", point], check=False)
