@@ -4,6 +4,8 @@
 import os
 import pathlib
 
+from cella_server import wait_until
+
 
 def test_root_inside_is_nobody_outside(shared_sandbox):
     assert shared_sandbox.run("id -u") == "0"
@@ -17,19 +19,24 @@ def test_host_sees_another_user(server, shared_sandbox):
     """The same process, looked at from the host."""
     pid = shared_sandbox.spawn("exec sleep 8123")
     base = int(shared_sandbox.run("cat /proc/self/uid_map").split()[1])
-    found = [entry for entry in pathlib.Path("/proc").glob("[0-9]*")
-             if _cmdline(entry) == b"sleep\x008123\x00" and entry.stat().st_uid == base]
+    # The answer comes when the shell runs; it may not have become `sleep` yet.
+    found = wait_until(lambda: _processes_of(base, b"sleep\x008123\x00"), 10, "the sleep")
     assert len(found) == 1
     status = (found[0] / "status").read_text()
     assert f"Uid:\t{base}\t{base}\t{base}\t{base}" in status
     assert shared_sandbox.request("POST", f"/process/{pid}/kill").status == 200
 
 
-def _cmdline(entry):
-    try:
-        return (entry / "cmdline").read_bytes()
-    except OSError:
-        return b""
+def _processes_of(uid, cmdline):
+    """The /proc folders of a user's processes with that command line; one may vanish meanwhile."""
+    found = []
+    for entry in pathlib.Path("/proc").glob("[0-9]*"):
+        try:
+            if (entry / "cmdline").read_bytes() == cmdline and entry.stat().st_uid == uid:
+                found.append(entry)
+        except OSError:
+            pass
+    return found
 
 
 def test_ranges_do_not_overlap(server):
@@ -94,8 +101,7 @@ def test_abstract_unix_sockets_are_not_shared(server):
     assert a.python(serve).stdout == "bound\n"
     a.write("/tmp/hold.py", serve + "time.sleep(1000)\n")
     pid = a.spawn("exec python3 /tmp/hold.py")
-    while "bound" not in a.logs(pid)["stdout"]:
-        pass
+    wait_until(lambda: "bound" in a.logs(pid)["stdout"], 10, lambda: a.logs(pid))
     assert b.python(serve).stdout == "bound\n"
     a.delete()
     b.delete()
