@@ -50,6 +50,7 @@
     X(URI_TOO_LONG, 414, 7)                                                                        \
     X(UNSUPPORTED_MEDIA_TYPE, 415, 2)                                                              \
     X(EXPECTATION_FAILED, 417, 1)                                                                  \
+    X(UPGRADE_REQUIRED, 426, 2)                                                                    \
     X(LIMIT_EXCEEDED, 429, 7)                                                                      \
     X(HEADERS_TOO_LARGE, 431, 7)                                                                   \
     X(NOT_IMPLEMENTED, 501, 1)                                                                     \

@@ -18,6 +18,9 @@ enum {
     HTTP_HEADER_TIMEOUT_MS = 15 * 1000, /* from the first byte to the end of the fields */
     HTTP_BODY_TIMEOUT_MS = 60 * 1000,   /* without a byte moving, either way */
     HTTP_CONNECTIONS_MAX = 8192,
+    WEBSOCKET_MESSAGE_MAX = 1 << 20,  /* bytes, all pieces together */
+    WEBSOCKET_PING_MS = 30 * 1000,    /* of silence; after as long again the peer is dead */
+    WEBSOCKET_CLOSE_MS = 5 * 1000,    /* for the peer's answer to a Close */
 
     /* JSON */
     JSON_DEPTH_MAX = 64,

@@ -48,6 +48,7 @@ static const struct {
     {416, "Range Not Satisfiable"},
     {417, "Expectation Failed"},
     {422, "Unprocessable Content"},
+    {426, "Upgrade Required"},
     {429, "Too Many Requests"},
     {431, "Request Header Fields Too Large"},
     {499, "Client Closed Request"},

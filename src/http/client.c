@@ -45,6 +45,7 @@ struct http_client {
     struct buf head; /* kept, to send it again on a fresh connection */
     bool repeatable;
     bool is_head;
+    bool upgrade;
     bool chunked;
     int64_t body_left; /* to be written */
     bool refused;      /* the server stopped reading */
@@ -182,6 +183,7 @@ int http_client_send(struct http_client *client, const struct http_call *call, s
         connect_if_needed(client, err) != 0)
         return -1;
     client->is_head = strcmp(call->method, "HEAD") == 0;
+    client->upgrade = call->upgrade;
     client->repeatable = (client->is_head || strcmp(call->method, "GET") == 0) &&
                          call->body.len == 0 && call->content_length == 0;
     client->refused = client->close = false;
@@ -284,7 +286,7 @@ static void frame_body(struct http_client *client, const struct answer_head *hea
     client->close = head->close || client->refused;
     client->chunks = (struct chunk_decoder){0};
     client->left = 0;
-    if (client->is_head || head->status == 204 || head->status == 304)
+    if (client->is_head || head->status < 200 || head->status == 204 || head->status == 304)
         client->kind = BODY_NONE;
     else if (head->chunked)
         client->kind = BODY_CHUNKED;
@@ -322,7 +324,7 @@ int http_client_answer(struct http_client *client, struct http_answer *ret_answe
             disconnect(client);
             return -1;
         }
-    } while (head.status < 200);
+    } while (head.status < 200 && !(head.status == 101 && client->upgrade));
     frame_body(client, &head);
     *ret_answer = (struct http_answer){
         .status = head.status,
@@ -332,9 +334,24 @@ int http_client_answer(struct http_client *client, struct http_answer *ret_answe
         .headers = head.headers,
         .header_count = head.header_count,
     };
-    if (client->kind == BODY_NONE || (client->kind == BODY_LENGTH && client->left == 0))
+    bool switched = head.status == 101;
+    if (!switched &&
+        (client->kind == BODY_NONE || (client->kind == BODY_LENGTH && client->left == 0)))
         finish_body(client);
     return 0;
+}
+
+int http_client_detach(struct http_client *client, struct slice *ret_early)
+{
+    *ret_early = (struct slice){client->in + client->in_start, client->in_end - client->in_start};
+    client->in_start = client->in_end = 0;
+    client->in_answer = false;
+    return steal_fd(&client->fd);
+}
+
+struct loop *http_client_loop(const struct http_client *client)
+{
+    return client->loop;
 }
 
 /* Up to len bytes, from the buffer first. 0: the connection's end. */

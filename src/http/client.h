@@ -7,6 +7,7 @@
  * is not safe to repeat has been sent).
  */
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -31,6 +32,7 @@ struct http_call {
     int64_t content_length; /* of the body to come; 0: none; -1: chunked */
     struct slice body;      /* sent with the fields, when it is all there is (len > 0) */
     int64_t timeout_ms;     /* without progress; 0: 60 s; -1: none */
+    bool upgrade;           /* 101 is an answer; then http_client_detach() */
 };
 
 struct http_answer {
@@ -46,6 +48,10 @@ int http_client_send(struct http_client *client, const struct http_call *call, s
 int http_client_write(struct http_client *client, const void *data, size_t len, struct error *err);
 int http_client_answer(struct http_client *client, struct http_answer *ret_answer,
                        struct error *err);
+/* After a 101: the connection's descriptor is the caller's from now on; *ret_early are bytes that
+ * came behind the answer, until the next call on this client. */
+int http_client_detach(struct http_client *client, struct slice *ret_early);
+struct loop *http_client_loop(const struct http_client *client);
 ssize_t http_client_read(struct http_client *client, void *to, size_t len, struct error *err);
 /* The rest of the answer's body, NUL-terminated, to free(). PAYLOAD_TOO_LARGE over max. */
 int http_client_read_all(struct http_client *client, size_t max, char **ret_body, size_t *ret_len,

@@ -26,6 +26,7 @@ enum {
 };
 
 static void serve_spawn(struct http_conn *c);
+static void ready(struct watch *watch, uint32_t events);
 
 /* --- buffer --- */
 
@@ -173,13 +174,20 @@ void conn_close(struct http_conn *c)
     server_conn_ended(server);
 }
 
+static int watch_input(struct http_conn *c)
+{
+    uint32_t events = EPOLLIN | EPOLLRDHUP;
+    if (c->watch.loop == NULL) /* it was released */
+        return watch_start(c->server->loop, &c->watch, c->fd, events, ready, NULL);
+    return watch_change(&c->watch, events, NULL);
+}
+
 /* Closing a socket with unread bytes in it makes the kernel reset the connection, and the client
  * may lose the answer with that. So: say that nothing more comes, and read on for a moment. */
 static void linger(struct http_conn *c)
 {
     buffer_release(c);
-    if (c->gone || c->server->closing || shutdown(c->fd, SHUT_WR) != 0 ||
-        watch_change(&c->watch, EPOLLIN | EPOLLRDHUP, NULL) != 0) {
+    if (c->gone || c->server->closing || shutdown(c->fd, SHUT_WR) != 0 || watch_input(c) != 0) {
         conn_close(c);
         return;
     }
@@ -241,6 +249,12 @@ void conn_cancel(struct http_conn *c)
 {
     if (c->co != NULL)
         co_cancel(c->co);
+}
+
+void conn_release(struct http_conn *c)
+{
+    watch_stop(&c->watch);
+    c->upgraded = true;
 }
 
 static void lost(struct http_conn *c)

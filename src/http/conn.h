@@ -86,12 +86,15 @@ struct http_conn {
     uint32_t waits_for;
     uint32_t burst; /* bytes moved since others had their turn */
     bool gone;      /* the client has */
+    bool upgraded;  /* the handler has the socket; nobody watches it here */
     char *peer;
 };
 
 int conn_open(struct http_server *server, int fd, const char *peer, struct error *err);
 void conn_close(struct http_conn *c); /* frees it. Not while it is busy */
 void conn_cancel(struct http_conn *c);
+/* Leaves the socket to the connection's coroutine, until that ends. */
+void conn_release(struct http_conn *c);
 
 static inline size_t conn_buffered(const struct http_conn *c)
 {

@@ -111,6 +111,8 @@ static bool complete_answer(struct http_exchange *x, int rc, struct error *why)
 {
     if (x->conn->gone)
         return false;
+    if (rc != 0 && x->conn->upgraded)
+        return false;
     if (rc != 0 && x->state != ANSWER_NONE)
         return x->state == ANSWER_ENDED && !x->cut;
     if (rc == 0 && x->state == ANSWER_NONE)

@@ -240,6 +240,9 @@ void http_server_shutdown(struct http_server *server, int64_t grace_ms)
     server->closing = true; /* from now on every answer is its connection's last */
     close_listeners(server);
     close_idle(server);
+    for (struct http_conn *c = server->conns; c != NULL; c = c->next)
+        if (c->upgraded) /* it has no end of its own */
+            conn_cancel(c);
     int64_t end = loop_now(loop) + grace_ms;
     struct error err;
     while (server->conn_count > 0) {
