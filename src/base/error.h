@@ -45,6 +45,9 @@
     X(NOT_A_FILE, 409, 4)                                                                          \
     X(DIRECTORY_NOT_EMPTY, 409, 4)                                                                 \
     X(CONFLICT, 409, 4)                                                                            \
+    X(RESOURCE_IN_USE, 409, 4)                                                                     \
+    X(REVISION_CONFLICT, 409, 4)                                                                   \
+    X(REVISION_MISMATCH, 412, 4)                                                                   \
     X(LENGTH_REQUIRED, 411, 1)                                                                     \
     X(PAYLOAD_TOO_LARGE, 413, 7)                                                                   \
     X(URI_TOO_LONG, 414, 7)                                                                        \

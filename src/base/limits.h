@@ -35,6 +35,13 @@ enum {
     ENV_BYTES_MAX = 64 * 1024,
     COMMAND_MAX = 128 * 1024, /* what one exec argument can hold */
     EVENTS_KEPT_MAX = 100,
+    LABELS_MAX = 64,
+    LABEL_PREFIX_MAX = 253, /* of a key, before its slash: a DNS name */
+    LABEL_NAME_MAX = 63,
+    LABEL_VALUE_MAX = 255,
+    EXTERNAL_ID_MAX = 64,
+    DISPLAY_NAME_MAX = 255,
+    BLAXEL_SPEC_MAX = 16 * 1024,
     PATH_BYTES_MAX = 4096,
 
     /* Processes, kept by the agent */

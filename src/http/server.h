@@ -78,6 +78,9 @@ const char *http_header(const struct http_exchange *x, const char *name);
  * Fails with INVALID_ARGUMENT on a broken escape or a NUL. */
 int http_query(struct http_exchange *x, const char *name, const char **ret_value,
                struct error *err);
+/* The same for a parameter that may be there several times: the one with this index, from 0. */
+int http_query_nth(struct http_exchange *x, const char *name, size_t index, const char **ret_value,
+                   struct error *err);
 
 /* Percent-decodes into the arena (NUL-terminated, and *ret has the length). A decoded NUL is
  * INVALID_ARGUMENT. '+' stays. */

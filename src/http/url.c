@@ -56,6 +56,12 @@ int http_decode(struct arena *arena, struct slice text, struct slice *ret, struc
 
 int http_query(struct http_exchange *x, const char *name, const char **ret_value, struct error *err)
 {
+    return http_query_nth(x, name, 0, ret_value, err);
+}
+
+int http_query_nth(struct http_exchange *x, const char *name, size_t index, const char **ret_value,
+                   struct error *err)
+{
     const char *at = http_request(x)->query;
     while (*at != '\0') {
         size_t len = strcspn(at, "&");
@@ -64,7 +70,7 @@ int http_query(struct http_exchange *x, const char *name, const char **ret_value
         struct slice key, value = {"", 0};
         if (decode(http_arena(x), (struct slice){at, key_len}, true, &key, err) != 0)
             return -1;
-        if (slice_eq(key, slice_of(name))) {
+        if (slice_eq(key, slice_of(name)) && index-- == 0) {
             struct slice raw = {at + key_len + 1, equals == NULL ? 0 : len - key_len - 1};
             if (equals != NULL && decode(http_arena(x), raw, true, &value, err) != 0)
                 return -1;

@@ -14,10 +14,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "base/limits.h"
 #include "base/log.h"
-#include "base/names.h"
-#include "base/timetext.h"
 #include "image/image.h"
 #include "loop/co.h"
 #include "sandbox/state.h"
@@ -27,8 +24,6 @@ enum {
     SHUTDOWN_WAIT_MS = 25 * 1000,
     RETRY_MS = 50,
     RETRIES = 600, /* of RETRY_MS, while the provider is away */
-    NAME_TRIES = 20,
-    DELETE_WAIT_MS = 30 * 1000,
 };
 
 /* --- the driver --- */
@@ -184,131 +179,6 @@ void sandbox_drive(struct sandbox *sb)
 }
 
 /* --- calls --- */
-
-static int check_request(struct sandboxes *s, const struct sandbox_create *request,
-                         struct sandbox_resources *resources, struct error *err)
-{
-    const char *image;
-    struct spec_limits limits;
-    if (s->closing)
-        return error_set(err, ERROR_UNAVAILABLE, "the server is shutting down");
-    if (request->name != NULL && name_check(request->name, err) < 0)
-        return -1;
-    spec_defaults(resources);
-    if (image_resolve(request->image, &image, err) < 0 ||
-        spec_limits(resources, &limits, err) < 0 || spec_check_env(request->env, err) < 0)
-        return -1;
-    return 0;
-}
-
-static void pick_name(struct sandboxes *s, const char *workspace, char name[NAME_MAX_LEN + 1])
-{
-    for (int i = 0; i < NAME_TRIES; i++) {
-        random_name(name);
-        if (sandbox_find(s, workspace, name, NULL) == NULL)
-            return;
-    }
-    random_id(name, 24);
-}
-
-/* The name of a sandbox that is being deleted is free in a moment: wait for it. */
-static int wait_for_name(struct sandboxes *s, const char *workspace, const char *name,
-                         struct error *err)
-{
-    for (;;) {
-        _cleanup_sandbox_ struct sandbox *sb = sandbox_find(s, workspace, name, NULL);
-        if (sb == NULL)
-            return 0;
-        sandbox_hold(sb);
-        if (sb->status != SANDBOX_DELETING)
-            return error_set(err, ERROR_ALREADY_EXISTS, "a sandbox named \"%s\" exists already",
-                             name);
-        if (co_cond_wait(s->loop, &sb->changed, DELETE_WAIT_MS, err) < 0)
-            return -1;
-    }
-}
-
-int sandboxes_create(struct sandboxes *s, const struct sandbox_create *request, struct arena *arena,
-                     struct sandbox_info *ret_info, struct error *err)
-{
-    char id[SANDBOX_ID_LEN + 1];
-    char name[NAME_MAX_LEN + 1];
-    struct sandbox_resources resources = request->resources;
-    if (check_request(s, request, &resources, err) < 0)
-        return -1;
-    if (request->name == NULL) {
-        pick_name(s, request->workspace, name);
-    } else {
-        snprintf(name, sizeof(name), "%s", request->name);
-        if (wait_for_name(s, request->workspace, name, err) < 0)
-            return -1;
-    }
-    random_id(id, SANDBOX_ID_LEN);
-    int64_t now = time_now_ms();
-    struct store_sandbox row = {
-        .id = id,
-        .workspace = request->workspace,
-        .name = name,
-        .status = sandbox_status_text(request->enabled ? SANDBOX_CREATING : SANDBOX_STOPPED),
-        .image = request->image == NULL || request->image[0] == '\0' ? "host" : request->image,
-        .cpu = resources.cpu,
-        .memory = resources.memory,
-        .disk = resources.disk,
-        .env = request->env,
-        .enabled = request->enabled,
-        .created_ms = now,
-        .updated_ms = now,
-        .created_by = request->actor,
-        .updated_by = request->actor,
-    };
-    _cleanup_sandbox_ struct sandbox *sb = sandbox_new(s, &row, err);
-    if (sb == NULL || sandbox_insert(sb, err) < 0)
-        return -1;
-    sandbox_add_event(sb, "CREATE", "SUCCESS", "Sandbox created successfully");
-    sandbox_info(sb, arena, ret_info);
-
-    /* It is made while it is being recorded. Should the record fail, or this process die before it
-     * is there, nobody was told of the sandbox and it is removed again. */
-    sb->goal = request->enabled ? GOAL_RUNNING : GOAL_STOPPED;
-    if (request->enabled)
-        sandbox_drive(sb);
-    if (sandbox_save(sb, true, err) < 0) {
-        sb->goal = GOAL_DELETED;
-        sandbox_drive(sb);
-        return -1;
-    }
-    return 0;
-}
-
-int sandboxes_get(struct sandboxes *s, const char *workspace, const char *name, struct arena *arena,
-                  struct sandbox_info *ret_info, struct error *err)
-{
-    struct sandbox *sb = sandbox_find(s, workspace, name, err);
-    if (sb == NULL)
-        return -1;
-    sandbox_info(sb, arena, ret_info);
-    return 0;
-}
-
-int sandboxes_list(struct sandboxes *s, const struct sandbox_filter *filter, struct arena *arena,
-                   struct sandbox_info **ret_items, size_t *ret_count, size_t *ret_total,
-                   struct error *err)
-{
-    size_t most = HASH_CNT(by_id, s->ids) < filter->limit ? HASH_CNT(by_id, s->ids) : filter->limit;
-    struct sandbox_info *items = arena_alloc(arena, (most + 1) * sizeof(*items));
-    size_t total = 0, count = 0;
-    for (struct sandbox *sb = s->ids; sb != NULL; sb = sb->by_id.next) {
-        if (strcmp(sb->workspace, filter->workspace) != 0 ||
-            (filter->by_status && sb->status != filter->status))
-            continue;
-        if (total++ >= filter->offset && count < most)
-            sandbox_info(sb, arena, &items[count++]);
-    }
-    *ret_items = items;
-    *ret_count = count;
-    *ret_total = total;
-    return 0;
-}
 
 struct wish {
     enum sandbox_goal goal;

@@ -16,6 +16,7 @@
 #include "base/cleanup.h"
 #include "base/limits.h"
 #include "base/timetext.h"
+#include "sandbox/metadata.h"
 
 static const char *const status_texts[] = {
 #define X(name, text) [SANDBOX_##name] = text,
@@ -57,6 +58,8 @@ static void sandbox_free(struct sandbox *sb)
     free((char *)sb->resources.memory);
     free((char *)sb->resources.disk);
     free(sb->env);
+    metadata_release(&sb->metadata);
+    free(sb->clone_of);
     free(sb);
 }
 
@@ -79,9 +82,14 @@ static int copy_strings(struct sandbox *sb, const struct store_sandbox *row)
     sb->resources.memory = strdup(row->memory);
     sb->resources.disk = strdup(row->disk);
     sb->env = malloc(row->env.len + 1);
-    if (sb->id == NULL || sb->workspace == NULL || sb->name == NULL || sb->key == NULL ||
-        sb->image == NULL || sb->resources.cpu == NULL || sb->resources.memory == NULL ||
-        sb->resources.disk == NULL || sb->env == NULL)
+    sb->clone_of = row->clone_of == NULL ? NULL : strdup(row->clone_of);
+    struct sandbox_metadata metadata = {row->labels, row->external_id, row->display_name,
+                                        row->blaxel_spec};
+    if (metadata_copy(&metadata, &sb->metadata) < 0 ||
+        (row->clone_of != NULL && sb->clone_of == NULL) || sb->id == NULL ||
+        sb->workspace == NULL || sb->name == NULL || sb->key == NULL || sb->image == NULL ||
+        sb->resources.cpu == NULL || sb->resources.memory == NULL || sb->resources.disk == NULL ||
+        sb->env == NULL)
         return -1;
     snprintf(sb->key, key_size, "%s/%s", row->workspace, row->name);
     if (row->env.len > 0)
@@ -101,6 +109,10 @@ struct sandbox *sandbox_new(struct sandboxes *s, const struct store_sandbox *row
     }
     sb->owner = s;
     sb->enabled = row->enabled;
+    sb->revision = row->revision;
+    sb->unsettled = row->unsettled;
+    if (row->created_ms > s->last_created_ms)
+        s->last_created_ms = row->created_ms;
     sb->created_ms = row->created_ms;
     sb->updated_ms = row->updated_ms;
     copy_actor(sb->created_by, row->created_by);
@@ -172,6 +184,33 @@ struct sandbox *sandbox_find(struct sandboxes *s, const char *workspace, const c
     return sb;
 }
 
+struct sandbox *sandbox_find_external(struct sandboxes *s, const char *workspace,
+                                      const char *external_id)
+{
+    for (struct sandbox *sb = s->ids; sb != NULL; sb = sb->by_id.next)
+        if (sb->metadata.external_id != NULL && sb->status != SANDBOX_DELETING &&
+            strcmp(sb->metadata.external_id, external_id) == 0 &&
+            strcmp(sb->workspace, workspace) == 0)
+            return sb;
+    return NULL;
+}
+
+static const char *dup_or_null(struct arena *arena, const char *text)
+{
+    return text == NULL ? NULL : arena_strdup(arena, text);
+}
+
+static struct sandbox_metadata metadata_info(const struct sandbox_metadata *from,
+                                             struct arena *arena)
+{
+    return (struct sandbox_metadata){
+        .labels = {arena_dup(arena, from->labels.data, from->labels.len), from->labels.len},
+        .external_id = dup_or_null(arena, from->external_id),
+        .display_name = dup_or_null(arena, from->display_name),
+        .blaxel_spec = dup_or_null(arena, from->blaxel_spec),
+    };
+}
+
 void sandbox_info(const struct sandbox *sb, struct arena *arena, struct sandbox_info *ret_info)
 {
     struct sandbox_event *events = arena_alloc(arena, (sb->event_count + 1) * sizeof(*events));
@@ -192,8 +231,10 @@ void sandbox_info(const struct sandbox *sb, struct arena *arena, struct sandbox_
                       arena_strdup(arena, sb->resources.memory),
                       arena_strdup(arena, sb->resources.disk)},
         .env = {arena_dup(arena, sb->env, sb->env_len), sb->env_len},
+        .metadata = metadata_info(&sb->metadata, arena),
         .enabled = sb->enabled,
         .status = sb->status,
+        .revision = sb->revision,
         .created_ms = sb->created_ms,
         .updated_ms = sb->updated_ms,
         .created_by = arena_strdup(arena, sb->created_by),
@@ -207,8 +248,8 @@ void sandbox_info(const struct sandbox *sb, struct arena *arena, struct sandbox_
  */
 static const char *event_word(const char *text)
 {
-    static const char *const words[] = {"CREATE", "START",   "STOP",   "DELETE",
-                                        "CLONE",  "SUCCESS", "FAILURE"};
+    static const char *const words[] = {"CREATE", "START",  "STOP",    "DELETE", "CLONE",
+                                        "RESUME", "UPDATE", "SUCCESS", "FAILURE"};
     for (size_t i = 0; i < ARRAY_LEN(words); i++)
         if (strcmp(words[i], text) == 0)
             return words[i];
@@ -232,13 +273,13 @@ static void push_event(struct sandbox *sb, struct event_record record)
 void sandbox_add_event(struct sandbox *sb, const char *type, const char *status,
                        const char *message)
 {
-    sb->updated_ms = time_now_ms();
+    sandbox_touch(sb);
     push_event(sb, (struct event_record){
                        .type = type,
                        .status = status,
                        .message = strdup(message),
                        .time_ms = sb->updated_ms,
-                       .revision = ++sb->owner->revision,
+                       .revision = sb->revision,
                    });
 }
 
@@ -253,12 +294,18 @@ void sandbox_load_event(struct sandbox *sb, const struct store_event *event)
                    });
 }
 
+void sandbox_touch(struct sandbox *sb)
+{
+    sb->updated_ms = time_now_ms();
+    sb->revision = ++sb->owner->revision;
+}
+
 void sandbox_set_status(struct sandbox *sb, enum sandbox_status status)
 {
     if (sb->status == status)
         return;
     sb->status = status;
-    sb->updated_ms = time_now_ms();
+    sandbox_touch(sb);
     co_cond_wake_all(&sb->changed);
 }
 
@@ -282,6 +329,13 @@ int sandbox_save(struct sandbox *sb, bool with_event, struct error *err)
         .updated_ms = info.updated_ms,
         .created_by = info.created_by,
         .updated_by = info.updated_by,
+        .labels = info.metadata.labels,
+        .external_id = info.metadata.external_id,
+        .display_name = info.metadata.display_name,
+        .blaxel_spec = info.metadata.blaxel_spec,
+        .revision = info.revision,
+        .clone_of = dup_or_null(arena, sb->clone_of),
+        .unsettled = sb->unsettled,
     };
     struct store_event event;
     if (with_event) {

@@ -48,6 +48,14 @@ struct sandbox_resources { /* as text, for the API; NULL: the default */
     const char *disk;
 };
 
+/* What people and facades write on a sandbox; nothing here changes what it does. */
+struct sandbox_metadata {
+    struct slice labels;     /* "key=value" list; metadata.h says what they look like */
+    const char *external_id; /* the client's own name for it, unique in the workspace; NULL: none */
+    const char *display_name; /* NULL: none */
+    const char *blaxel_spec;  /* JSON text that the Blaxel facade keeps here; NULL: none */
+};
+
 struct sandbox_event {
     const char *type;
     const char *status;
@@ -63,9 +71,11 @@ struct sandbox_info {
     const char *image;
     struct sandbox_resources resources; /* none NULL */
     struct slice env;
+    struct sandbox_metadata metadata;
     bool enabled;
     enum sandbox_status status;
-    int64_t created_ms, updated_ms;
+    uint64_t revision;              /* another one after each change; shown as "rev-123" */
+    int64_t created_ms, updated_ms; /* created_ms is different for each sandbox: a cursor */
     const char *created_by, *updated_by;
     const struct sandbox_event *events; /* oldest first */
     size_t event_count;
@@ -91,28 +101,87 @@ struct sandbox_create {
     const char *image;
     struct sandbox_resources resources;
     struct slice env;
+    struct sandbox_metadata metadata;
     bool enabled; /* false: it stays stopped until it is started */
     const char *actor;
 };
 
 /* Returns as soon as it is recorded, with status creating (or stopped when not enabled); making it
- * goes on by itself. INVALID_NAME, INVALID_QUANTITY, IMAGE_NOT_FOUND, ALREADY_EXISTS,
- * INVALID_ARGUMENT (env). */
+ * goes on by itself. INVALID_NAME, INVALID_QUANTITY, IMAGE_NOT_FOUND, ALREADY_EXISTS (the name, the
+ * external id), INVALID_ARGUMENT (env, metadata). */
 int sandboxes_create(struct sandboxes *s, const struct sandbox_create *request, struct arena *arena,
                      struct sandbox_info *ret_info, struct error *err);
 int sandboxes_get(struct sandboxes *s, const char *workspace, const char *name, struct arena *arena,
                   struct sandbox_info *ret_info, struct error *err);
 
+/* By the client's own name for it. SANDBOX_NOT_FOUND. */
+int sandboxes_get_external(struct sandboxes *s, const char *workspace, const char *external_id,
+                           struct arena *arena, struct sandbox_info *ret_info, struct error *err);
+/* REVISION_CONFLICT unless the sandbox has this revision. Nothing waits in here: a call that is
+ * made right after it meets the sandbox as it was checked. */
+int sandboxes_check_revision(struct sandboxes *s, const char *workspace, const char *name,
+                             uint64_t revision, struct error *err);
+
 struct sandbox_filter {
     const char *workspace;
     bool by_status;
     enum sandbox_status status;
+    struct slice labels;  /* "key=value" list: all of them have to be there */
+    const char *contains; /* in the name or the display name; NULL: anything */
+    bool newest_first;    /* else oldest first */
+    int64_t after_ms; /* created_ms of the last one seen: goes on behind it; 0: from the start */
     size_t limit, offset;
 };
-/* Oldest first. ret_total counts all that match, whatever limit and offset say. */
+/* In the order they were made in, which never changes. ret_total counts all that match, whatever
+ * limit, offset and after_ms say. */
 int sandboxes_list(struct sandboxes *s, const struct sandbox_filter *filter, struct arena *arena,
                    struct sandbox_info **ret_items, size_t *ret_count, size_t *ret_total,
                    struct error *err);
+
+struct sandbox_clone {
+    const char *workspace;
+    const char *source;
+    const char *name;                       /* NULL: the server makes one up */
+    struct sandbox_resources resources;     /* NULL: as the source has them */
+    const struct slice *env;                /* NULL: as the source has it */
+    const struct slice *labels;             /* NULL: as the source has them */
+    const char *external_id, *display_name; /* NULL: none; never the source's */
+    const char *blaxel_spec;                /* NULL: as the source has it */
+    const bool *enabled;                    /* NULL: as the source has it */
+    const char *actor;
+};
+
+/*
+ * A new sandbox that begins with all files of another one, as they were at one moment, and then has
+ * a life of its own. Returns as soon as it is recorded, with status creating; the copy, and the
+ * start when it is enabled, go on by themselves: a source that is being made is waited for, one
+ * that is being deleted stays until the copy is there. The errors of sandboxes_create(), and
+ * SANDBOX_NOT_FOUND.
+ */
+int sandboxes_clone(struct sandboxes *s, const struct sandbox_clone *request, struct arena *arena,
+                    struct sandbox_info *ret_info, struct error *err);
+
+struct sandbox_update {
+    const char *workspace;
+    const char *name;
+    uint64_t revision;                  /* it has to have this one; 0: any */
+    struct sandbox_resources resources; /* NULL each: as it is */
+    const struct slice *env;            /* NULL: as it is. Commands started from now on see it */
+    const struct slice *labels;         /* NULL: as they are */
+    const char *external_id;            /* NULL: as it is; "": none. The same for the next two */
+    const char *display_name;
+    const char *blaxel_spec;
+    const bool *enabled; /* another value than before stops or starts it; NULL: as it is */
+    const char *actor;
+};
+
+/*
+ * All of it or nothing; a running sandbox has its new limits when this returns. INVALID_QUANTITY,
+ * INVALID_ARGUMENT, ALREADY_EXISTS (the external id), REVISION_CONFLICT, RESOURCE_IN_USE (more
+ * memory or disk is in use than it would have).
+ */
+int sandboxes_update(struct sandboxes *s, const struct sandbox_update *request, struct arena *arena,
+                     struct sandbox_info *ret_info, struct error *err);
 
 /* These record the wish, answer with the sandbox in its new status (starting, stopping, deleting)
  * and go on by themselves. start: ALREADY_RUNNING; stop: NOT_RUNNING; delete: SANDBOX_NOT_FOUND

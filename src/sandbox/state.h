@@ -5,8 +5,8 @@
  * The live state behind sandbox.h, shared by the files of this folder and nobody else.
  *
  * A sandbox is held by pointer only while a reference is held (sandbox_hold(), sandbox_drop()): any
- * wait can see it deleted. Its strings never change; what changes is a number, or is replaced
- * before anybody else can run.
+ * wait can see it deleted, or updated. Its id, workspace and name never change; whoever needs
+ * another of its strings beyond a wait copies it.
  */
 
 #include <uthash.h>
@@ -40,13 +40,19 @@ struct sandbox {
     struct spec_limits limits;
     char *env;
     size_t env_len;
+    struct sandbox_metadata metadata; /* owned strings */
     bool enabled;
     enum sandbox_status status;
+    uint64_t revision;
     int64_t created_ms, updated_ms;
     char created_by[ACTOR_MAX], updated_by[ACTOR_MAX];
     struct event_record *events;
     size_t event_count;
 
+    char *clone_of; /* id of the sandbox whose files it is still to be given; NULL: none */
+    bool copying;   /* that is being done */
+    bool unsettled; /* its limits are being changed */
+    unsigned starts;
     enum sandbox_goal goal;
     const char *stop_reason; /* literal; NULL: somebody asked for it */
     bool driven;             /* a driver coroutine is at work */
@@ -71,6 +77,7 @@ struct sandboxes {
     struct sandbox *ids;   /* by id, oldest first */
     struct sandbox *names; /* by workspace/name */
     uint64_t revision;
+    int64_t last_created_ms;
     unsigned drivers; /* driver coroutines at work */
     struct co_cond idle;
     bool closing;
@@ -85,11 +92,15 @@ int sandbox_insert(struct sandbox *sb, struct error *err); /* ALREADY_EXISTS; ho
 void sandbox_remove(struct sandbox *sb);                   /* out of the maps; drops it */
 struct sandbox *sandbox_find(struct sandboxes *s, const char *workspace, const char *name,
                              struct error *err);
+struct sandbox *sandbox_find_external(struct sandboxes *s, const char *workspace,
+                                      const char *external_id);
 void sandbox_info(const struct sandbox *sb, struct arena *arena, struct sandbox_info *ret_info);
 void sandbox_add_event(struct sandbox *sb, const char *type, const char *status,
                        const char *message);
 void sandbox_load_event(struct sandbox *sb, const struct store_event *event);
 void sandbox_set_status(struct sandbox *sb, enum sandbox_status status);
+/* It is another one than it was: a new revision, and the time. */
+void sandbox_touch(struct sandbox *sb);
 /* Writes it to the store, with its newest event when with_event. */
 int sandbox_save(struct sandbox *sb, bool with_event, struct error *err);
 

@@ -13,17 +13,41 @@ struct put {
     const struct store_event *event;
 };
 
+/* It was used, and is not used again. */
+static int give_revision(struct sql_db *db, uint64_t revision, struct error *err)
+{
+    const struct sql_param given[] = {PARAM_INT((int64_t)revision)};
+    return sql_run(db, SQL_REVISION_GIVEN, given, ARRAY_LEN(given), "storing a revision", err);
+}
+
 static int put_row(struct sql_db *db, const struct store_sandbox *row, struct error *err)
 {
+    struct slice labels = row->labels.data == NULL ? slice_of("") : row->labels;
     const struct sql_param params[] = {
-        PARAM_TEXT(row->id),         PARAM_TEXT(row->workspace),  PARAM_TEXT(row->name),
-        PARAM_TEXT(row->status),     PARAM_TEXT(row->image),      PARAM_TEXT(row->cpu),
-        PARAM_TEXT(row->memory),     PARAM_TEXT(row->disk),       PARAM_BYTES(row->env),
-        PARAM_INT(row->enabled),     PARAM_INT(row->created_ms),  PARAM_INT(row->updated_ms),
-        PARAM_TEXT(row->created_by), PARAM_TEXT(row->updated_by),
+        PARAM_TEXT(row->id),
+        PARAM_TEXT(row->workspace),
+        PARAM_TEXT(row->name),
+        PARAM_TEXT(row->status),
+        PARAM_TEXT(row->image),
+        PARAM_TEXT(row->cpu),
+        PARAM_TEXT(row->memory),
+        PARAM_TEXT(row->disk),
+        PARAM_BYTES(row->env),
+        PARAM_INT(row->enabled),
+        PARAM_INT(row->created_ms),
+        PARAM_INT(row->updated_ms),
+        PARAM_TEXT(row->created_by),
+        PARAM_TEXT(row->updated_by),
+        PARAM_BYTES(labels),
+        PARAM_TEXT(row->external_id),
+        PARAM_TEXT(row->display_name),
+        PARAM_TEXT(row->blaxel_spec),
+        PARAM_INT((int64_t)row->revision),
+        PARAM_TEXT(row->clone_of),
+        PARAM_INT(row->unsettled),
     };
     if (sql_run(db, SQL_SANDBOX_PUT, params, ARRAY_LEN(params), "storing a sandbox", err) == 0)
-        return 0;
+        return give_revision(db, row->revision, err);
     /* The only UNIQUE constraint besides the id, which the statement takes care of. */
     if (sqlite3_extended_errcode(db->handle) == SQLITE_CONSTRAINT_UNIQUE)
         error_set(err, ERROR_ALREADY_EXISTS,
@@ -45,11 +69,10 @@ static int add_event(struct sql_db *db, const char *id, const struct store_event
         PARAM_INT(event->time_ms),
     };
     const struct sql_param trim[] = {PARAM_TEXT(id), PARAM_INT(EVENTS_KEPT_MAX)};
-    const struct sql_param given[] = {PARAM_INT((int64_t)event->revision)};
     if (sql_run(db, SQL_EVENT_ADD, params, ARRAY_LEN(params), doing, err) < 0 ||
         sql_run(db, SQL_EVENT_TRIM, trim, ARRAY_LEN(trim), doing, err) < 0)
         return -1;
-    return sql_run(db, SQL_REVISION_GIVEN, given, ARRAY_LEN(given), doing, err);
+    return give_revision(db, event->revision, err);
 }
 
 static int put_sandbox(struct sql_db *db, void *arg, struct error *err)
@@ -128,6 +151,13 @@ static int load_sandbox(void *ctx, sqlite3_stmt *row, struct error *err)
         .updated_ms = sqlite3_column_int64(row, 11),
         .created_by = text(row, 12),
         .updated_by = text(row, 13),
+        .labels = bytes(row, 14),
+        .external_id = text(row, 15),
+        .display_name = text(row, 16),
+        .blaxel_spec = text(row, 17),
+        .revision = (uint64_t)sqlite3_column_int64(row, 18),
+        .clone_of = text(row, 19),
+        .unsettled = sqlite3_column_int(row, 20) != 0,
     };
     if (load->to->sandbox(load->to->ctx, &sandbox, err) < 0)
         return -1;

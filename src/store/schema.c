@@ -49,6 +49,15 @@ const struct migration schema_migrations[] = {
         "  scopes INTEGER NOT NULL,"
         "  created_ms INTEGER NOT NULL"
         ") STRICT, WITHOUT ROWID;"},
+    {3, "ALTER TABLE sandbox ADD COLUMN labels BLOB NOT NULL DEFAULT x'';"
+        "ALTER TABLE sandbox ADD COLUMN external_id TEXT;"
+        "ALTER TABLE sandbox ADD COLUMN display_name TEXT;"
+        "ALTER TABLE sandbox ADD COLUMN blaxel_spec TEXT;"
+        "ALTER TABLE sandbox ADD COLUMN revision INTEGER NOT NULL DEFAULT 0;"
+        "ALTER TABLE sandbox ADD COLUMN clone_of TEXT;"
+        "ALTER TABLE sandbox ADD COLUMN unsettled INTEGER NOT NULL DEFAULT 0;"
+        "UPDATE sandbox SET revision = coalesce("
+        "  (SELECT max(revision) FROM event WHERE event.sandbox = sandbox.id), 0);"},
 };
 const size_t schema_migration_count = ARRAY_LEN(schema_migrations);
 

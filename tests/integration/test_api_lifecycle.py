@@ -59,8 +59,8 @@ def test_create_answers_with_the_whole_sandbox(server):
     try:
         assert set(made) == {"metadata", "spec", "status", "events", "access"}
         metadata = made["metadata"]
-        assert set(metadata) == {"name", "id", "createdAt", "updatedAt", "createdBy", "updatedBy",
-                                 "workspace"}
+        assert set(metadata) == {"name", "id", "revision", "createdAt", "updatedAt", "createdBy",
+                                 "updatedBy", "workspace"}
         assert (metadata["name"], metadata["workspace"]) == (name, "default")
         assert RFC3339.fullmatch(metadata["createdAt"]) and RFC3339.fullmatch(metadata["updatedAt"])
         assert made["spec"] == {"enabled": True, "image": "host",

@@ -23,13 +23,28 @@ static bool env_name_ok(struct slice name)
     return true;
 }
 
-static int env_check(const char *where, struct slice name, yyjson_val *value, struct error *err)
+/* What the two kinds of pairs differ in. */
+struct pairs {
+    const char *where;
+    bool patch; /* null: the name goes */
+    bool names; /* are names of variables */
+    size_t count_max;
+    const char *what;
+};
+
+static int check_pair(const struct pairs *pairs, struct slice name, yyjson_val *value,
+                      struct error *err)
 {
-    if (!env_name_ok(name))
+    const char *where = pairs->where;
+    if (memchr(name.data, '\0', name.len) != NULL || memchr(name.data, '=', name.len) != NULL ||
+        name.len == 0 || (pairs->names && !env_name_ok(name)))
         return error_set(err, ERROR_INVALID_ARGUMENT,
-                         "%s: \"%.80s\" is not a name of letters, digits and _ that begins with no "
-                         "digit",
+                         pairs->names ? "%s: \"%.80s\" is not a name of letters, digits and _ that "
+                                        "begins with no digit"
+                                      : "%s: \"%.80s\" is not the key of a label",
                          where, name.data);
+    if (pairs->patch && yyjson_is_null(value))
+        return 0;
     if (!yyjson_is_str(value))
         return error_set(err, ERROR_INVALID_ARGUMENT, "%s.%.80s must be a string, not %s", where,
                          name.data, yyjson_get_type_desc(value));
@@ -38,47 +53,71 @@ static int env_check(const char *where, struct slice name, yyjson_val *value, st
     return 0;
 }
 
-static int env_measure(yyjson_val *object, const char *where, size_t *ret_bytes, struct error *err)
+static int measure(const struct pairs *pairs, yyjson_val *object, size_t *ret_bytes,
+                   struct error *err)
 {
     size_t idx, max, bytes = 0;
     yyjson_val *key, *value;
 
-    if (yyjson_obj_size(object) > ENV_VARS_MAX)
-        return error_set(err, ERROR_INVALID_ARGUMENT, "%s holds more than %d variables", where,
-                         ENV_VARS_MAX);
+    if (yyjson_obj_size(object) > pairs->count_max)
+        return error_set(err, ERROR_INVALID_ARGUMENT, "%s holds more than %zu %s", pairs->where,
+                         pairs->count_max, pairs->what);
     yyjson_obj_foreach(object, idx, max, key, value)
     {
         struct slice name = {yyjson_get_str(key), yyjson_get_len(key)};
-        if (env_check(where, name, value, err) < 0)
+        if (check_pair(pairs, name, value, err) < 0)
             return -1;
         bytes += name.len + yyjson_get_len(value) + 2;
     }
     if (bytes > ENV_BYTES_MAX)
-        return error_set(err, ERROR_PAYLOAD_TOO_LARGE, "%s is larger than %d bytes", where,
+        return error_set(err, ERROR_PAYLOAD_TOO_LARGE, "%s is larger than %d bytes", pairs->where,
                          ENV_BYTES_MAX);
     *ret_bytes = bytes;
     return 0;
 }
 
-int env_from_json(struct arena *arena, yyjson_val *object, const char *where, struct slice *ret_env,
-                  struct error *err)
+static int read_pairs(struct arena *arena, const struct pairs *pairs, yyjson_val *object,
+                      struct slice *ret_list, struct error *err)
 {
     size_t idx, max, bytes = 0;
     yyjson_val *key, *value;
 
-    if (env_measure(object, where, &bytes, err) < 0)
+    if (measure(pairs, object, &bytes, err) < 0)
         return -1;
     char *list = arena_alloc(arena, bytes + 1);
     char *at = list;
     yyjson_obj_foreach(object, idx, max, key, value)
     {
         at = mempcpy(at, yyjson_get_str(key), yyjson_get_len(key));
-        *at++ = '=';
-        at = mempcpy(at, yyjson_get_str(value), yyjson_get_len(value));
+        if (yyjson_is_str(value)) {
+            *at++ = '=';
+            at = mempcpy(at, yyjson_get_str(value), yyjson_get_len(value));
+        }
         *at++ = '\0';
     }
-    *ret_env = (struct slice){list, bytes};
+    *ret_list = (struct slice){list, (size_t)(at - list)};
     return 0;
+}
+
+int env_from_json(struct arena *arena, yyjson_val *object, const char *where, struct slice *ret_env,
+                  struct error *err)
+{
+    const struct pairs pairs = {where, false, true, ENV_VARS_MAX, "variables"};
+    return read_pairs(arena, &pairs, object, ret_env, err);
+}
+
+int env_patch_from_json(struct arena *arena, yyjson_val *object, const char *where,
+                        struct slice *ret_env, struct error *err)
+{
+    const struct pairs pairs = {where, true, true, ENV_VARS_MAX, "variables"};
+    return read_pairs(arena, &pairs, object, ret_env, err);
+}
+
+int labels_from_json(struct arena *arena, yyjson_val *object, bool patch, struct slice *ret_labels,
+                     struct error *err)
+{
+    const struct pairs pairs = {"metadata.labels", patch, false, LABELS_MAX, "labels"};
+    return read_pairs(arena, &pairs, object, ret_labels, err);
 }
 
 yyjson_mut_val *env_to_json(yyjson_mut_doc *doc, struct slice env)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Environment variables: {"NAME": "value"} outside, a list of "NAME=value" strings inside. */
+/* Environment variables and labels: {"NAME": "value"} outside, a list of "NAME=value" strings
+ * inside. */
 
 #include "json/json.h"
 
@@ -13,5 +14,15 @@
 int env_from_json(struct arena *arena, yyjson_val *object, const char *where, struct slice *ret_env,
                   struct error *err);
 
-/* An object with a member for each variable. */
+/* The same for a change (JSON Merge Patch): a null value is the item "NAME", and means that the
+ * variable goes. */
+int env_patch_from_json(struct arena *arena, yyjson_val *object, const char *where,
+                        struct slice *ret_env, struct error *err);
+
+/* Labels: INVALID_ARGUMENT for a value that is no string, holds a NUL, or (unless patch) is null.
+ * What a key may look like is checked by whoever keeps them. */
+int labels_from_json(struct arena *arena, yyjson_val *object, bool patch, struct slice *ret_labels,
+                     struct error *err);
+
+/* An object with a member for each. */
 yyjson_mut_val *env_to_json(yyjson_mut_doc *doc, struct slice env);

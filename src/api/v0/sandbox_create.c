@@ -23,9 +23,20 @@ static const struct json_field root_fields[] = {
     {"access", JSON_IGNORED},
 };
 
+struct metadata {
+    const char *name;
+    const char *external_id;
+    const char *display_name;
+    yyjson_val *labels;
+};
+
 static const struct json_field metadata_fields[] = {
-    {"name", JSON_STRING, .offset = offsetof(struct sandbox_create, name)},
+    {"name", JSON_STRING, .offset = offsetof(struct metadata, name)},
+    {"labels", JSON_OBJECT, .offset = offsetof(struct metadata, labels)},
+    {"externalId", JSON_STRING, .offset = offsetof(struct metadata, external_id)},
+    {"displayName", JSON_STRING, .offset = offsetof(struct metadata, display_name)},
     {"id", JSON_IGNORED},
+    {"revision", JSON_IGNORED},
     {"createdAt", JSON_IGNORED},
     {"updatedAt", JSON_IGNORED},
     {"createdBy", JSON_IGNORED},
@@ -53,6 +64,19 @@ static const struct json_field resource_fields[] = {
     {"disk", JSON_SCALAR_TEXT, .offset = offsetof(struct sandbox_resources, disk)},
 };
 
+static int read_metadata(struct arena *arena, yyjson_val *object, struct sandbox_create *request,
+                         struct error *err)
+{
+    struct metadata metadata = {0};
+    if (json_read(arena, object, "metadata", metadata_fields, ARRAY_LEN(metadata_fields), &metadata,
+                  err) < 0)
+        return -1;
+    request->name = metadata.name;
+    request->metadata.external_id = metadata.external_id;
+    request->metadata.display_name = metadata.display_name;
+    return labels_from_json(arena, metadata.labels, false, &request->metadata.labels, err);
+}
+
 static int read_spec(struct arena *arena, yyjson_val *object, struct sandbox_create *request,
                      struct error *err)
 {
@@ -76,8 +100,7 @@ int sandbox_create_from_json(struct arena *arena, yyjson_val *body, struct sandb
     if (body != NULL &&
         json_read(arena, body, "", root_fields, ARRAY_LEN(root_fields), &parts, err) < 0)
         return -1;
-    if (parts.metadata != NULL && json_read(arena, parts.metadata, "metadata", metadata_fields,
-                                            ARRAY_LEN(metadata_fields), request, err) < 0)
+    if (parts.metadata != NULL && read_metadata(arena, parts.metadata, request, err) < 0)
         return -1;
     return parts.spec == NULL ? 0 : read_spec(arena, parts.spec, request, err);
 }

@@ -19,12 +19,26 @@ static void add_time(yyjson_mut_doc *doc, yyjson_mut_val *object, const char *ke
     yyjson_mut_obj_add_strcpy(doc, object, key, text);
 }
 
-static void add_metadata(yyjson_mut_doc *doc, yyjson_mut_val *object,
+static void add_revision(struct arena *arena, yyjson_mut_doc *doc, yyjson_mut_val *object,
+                         uint64_t revision)
+{
+    yyjson_mut_obj_add_str(doc, object, "revision", arena_printf(arena, "rev-%" PRIu64, revision));
+}
+
+static void add_metadata(struct arena *arena, yyjson_mut_doc *doc, yyjson_mut_val *object,
                          const struct sandbox_info *info)
 {
+    const struct sandbox_metadata *given = &info->metadata;
     yyjson_mut_val *metadata = yyjson_mut_obj_add_obj(doc, object, "metadata");
     yyjson_mut_obj_add_str(doc, metadata, "name", info->name);
     yyjson_mut_obj_add_str(doc, metadata, "id", info->id);
+    if (given->display_name != NULL)
+        yyjson_mut_obj_add_str(doc, metadata, "displayName", given->display_name);
+    if (given->external_id != NULL)
+        yyjson_mut_obj_add_str(doc, metadata, "externalId", given->external_id);
+    if (given->labels.len > 0)
+        yyjson_mut_obj_add_val(doc, metadata, "labels", env_to_json(doc, given->labels));
+    add_revision(arena, doc, metadata, info->revision);
     add_time(doc, metadata, "createdAt", info->created_ms);
     add_time(doc, metadata, "updatedAt", info->updated_ms);
     yyjson_mut_obj_add_str(doc, metadata, "createdBy", info->created_by);
@@ -56,8 +70,7 @@ static void add_events(struct arena *arena, yyjson_mut_doc *doc, yyjson_mut_val 
         yyjson_mut_obj_add_str(doc, item, "status", event->status);
         yyjson_mut_obj_add_str(doc, item, "message", event->message);
         add_time(doc, item, "time", event->time_ms);
-        yyjson_mut_obj_add_str(doc, item, "revision",
-                               arena_printf(arena, "rev-%" PRIu64, event->revision));
+        add_revision(arena, doc, item, event->revision);
     }
 }
 
@@ -77,7 +90,7 @@ yyjson_mut_val *sandbox_json(struct arena *arena, yyjson_mut_doc *doc,
                              const struct sandbox_info *info, const char *base_url)
 {
     yyjson_mut_val *object = yyjson_mut_obj(doc);
-    add_metadata(doc, object, info);
+    add_metadata(arena, doc, object, info);
     add_spec(doc, object, info);
     yyjson_mut_obj_add_str(doc, object, "status", sandbox_status_text(info->status));
     add_events(arena, doc, object, info);

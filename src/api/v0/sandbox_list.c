@@ -4,12 +4,42 @@
 
 #include "api/handlers.h"
 
+#include <string.h>
+
 #include "api/call.h"
 #include "api/v0/sandbox.h"
 #include "api/v0/sandbox_create.h"
 #include "api/v0/sandbox_json.h"
+#include "base/limits.h"
 
 enum { LIST_LIMIT_DEFAULT = 20, LIST_LIMIT_MAX = 1000 };
+
+/* ?label=key=value, several times or with commas in between; all have to match. */
+static int label_filter(struct http_exchange *x, struct slice *ret_labels, struct error *err)
+{
+    size_t size = strlen(http_request(x)->query) + 2, len = 0, count = 0;
+    char *list = arena_alloc(http_arena(x), size);
+    for (size_t i = 0;; i++) {
+        const char *text;
+        if (http_query_nth(x, "label", i, &text, err) < 0)
+            return -1;
+        if (text == NULL)
+            break;
+        for (const char *end; *text != '\0'; text = *end == ',' ? end + 1 : end) {
+            end = strchrnul(text, ',');
+            size_t item = (size_t)(end - text);
+            if (memchr(text, '=', item) == NULL || ++count > LABELS_MAX)
+                return error_set(err, ERROR_INVALID_ARGUMENT,
+                                 "label: \"%.*s\" is not key=value, or one of more than %d",
+                                 (int)(item > 80 ? 80 : item), text, LABELS_MAX);
+            memcpy(list + len, text, item);
+            list[len + item] = '\0';
+            len += item + 1;
+        }
+    }
+    *ret_labels = (struct slice){list, len};
+    return 0;
+}
 
 static int list_filter(struct http_exchange *x, const struct api_call *call,
                        struct sandbox_filter *ret_filter, struct error *err)
@@ -20,7 +50,7 @@ static int list_filter(struct http_exchange *x, const struct api_call *call,
 
     if (api_query_uint(x, "limit", 1, LIST_LIMIT_MAX, LIST_LIMIT_DEFAULT, &limit, err) < 0 ||
         api_query_uint(x, "offset", 0, INT32_MAX, 0, &offset, err) < 0 ||
-        http_query(x, "status", &status, err) < 0)
+        http_query(x, "status", &status, err) < 0 || label_filter(x, &filter.labels, err) < 0)
         return -1;
     filter.limit = limit;
     filter.offset = offset;

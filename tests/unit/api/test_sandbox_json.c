@@ -22,8 +22,10 @@ static const struct sandbox_info info = {
     .image = "host",
     .resources = {"1000m", "1Gi", "10Gi"},
     .env = {"MY_VAR=my_value\0EMPTY=\0", 23},
+    .metadata = {.labels = {"team=a b", 9}, .external_id = "ext-1", .display_name = "My box"},
     .enabled = true,
     .status = SANDBOX_RUNNING,
+    .revision = 124,
     .created_ms = 1696951800000,
     .updated_ms = 1696956300999,
     .created_by = "user-123",
@@ -34,6 +36,8 @@ static const struct sandbox_info info = {
 
 #define INFO_TEXT                                                                                  \
     "\"metadata\":{\"name\":\"my-sandbox\",\"id\":\"abcdefghijkl\","                               \
+    "\"displayName\":\"My box\",\"externalId\":\"ext-1\",\"labels\":{\"team\":\"a b\"},"           \
+    "\"revision\":\"rev-124\","                                                                    \
     "\"createdAt\":\"2023-10-10T15:30:00Z\",\"updatedAt\":\"2023-10-10T16:45:00Z\","               \
     "\"createdBy\":\"user-123\",\"updatedBy\":\"user-456\",\"workspace\":\"default\"},"            \
     "\"spec\":{\"enabled\":true,\"image\":\"host\","                                               \
@@ -101,6 +105,9 @@ static void an_answer_is_a_request(void **state)
     assert_string_equal(request.resources.disk, "10Gi");
     assert_int_equal(request.env.len, info.env.len);
     assert_memory_equal(request.env.data, info.env.data, info.env.len);
+    assert_string_equal(request.metadata.external_id, "ext-1");
+    assert_string_equal(request.metadata.display_name, "My box");
+    assert_string_equal(request.metadata.labels.data, "team=a b");
     assert_true(request.enabled);
 }
 
@@ -142,7 +149,11 @@ static void requests_refused(void **state)
         const char *names;
     } rows[] = {
         {"{\"name\":\"x\"}", ERROR_UNKNOWN_FIELD, "name"},
-        {"{\"metadata\":{\"labels\":{}}}", ERROR_UNKNOWN_FIELD, "labels"},
+        {"{\"metadata\":{\"labels\":{\"a\":1}}}", ERROR_INVALID_ARGUMENT, "metadata.labels.a"},
+        {"{\"metadata\":{\"labels\":{\"a\":null}}}", ERROR_INVALID_ARGUMENT, "metadata.labels.a"},
+        {"{\"metadata\":{\"labels\":{\"a=b\":\"\"}}}", ERROR_INVALID_ARGUMENT, "a=b"},
+        {"{\"metadata\":{\"labels\":[]}}", ERROR_INVALID_ARGUMENT, "metadata.labels"},
+        {"{\"metadata\":{\"lables\":{}}}", ERROR_UNKNOWN_FIELD, "lables"},
         {"{\"metadata\":{\"name\":5}}", ERROR_INVALID_ARGUMENT, "metadata.name"},
         {"{\"metadata\":\"x\"}", ERROR_INVALID_ARGUMENT, "metadata"},
         {"{\"spec\":[]}", ERROR_INVALID_ARGUMENT, "spec"},

@@ -78,10 +78,13 @@ static void test_from_every_version(void **state)
         sqlite3 *handle = replace_database(f);
         if (version > 0) {
             assert_int_equal(schema_migrate(handle, schema_migrations, version, NULL), 0);
-            run(handle, "INSERT INTO sandbox VALUES ('id', 'default', 'old', 'stopped', 'host',"
-                        " '1', '1Gi', '5Gi', x'', 1, 1, 2, 'a', 'b');"
-                        "INSERT INTO event VALUES ('id', 41, 'CREATE', 'SUCCESS', '', 1);"
-                        "UPDATE counter SET value = 41;");
+            run(handle,
+                "INSERT INTO sandbox (id, workspace, name, status, image, cpu, memory, disk,"
+                "  env, enabled, created_ms, updated_ms, created_by, updated_by)"
+                " VALUES ('id', 'default', 'old', 'stopped', 'host',"
+                " '1', '1Gi', '5Gi', x'', 1, 1, 2, 'a', 'b');"
+                "INSERT INTO event VALUES ('id', 41, 'CREATE', 'SUCCESS', '', 1);"
+                "UPDATE counter SET value = 41;");
         }
         sqlite3_close(handle);
         struct error err = {0};
