@@ -25,6 +25,7 @@
     X(INVALID_NAME, 400, 2)                                                                        \
     X(INVALID_QUANTITY, 400, 2)                                                                    \
     X(INVALID_PATH, 400, 2)                                                                        \
+    X(INVALID_MULTIPART, 400, 2)                                                                   \
     X(INVALID_HTTP, 400, 1)                                                                        \
     X(UNAUTHORIZED, 401, 5)                                                                        \
     X(FORBIDDEN, 403, 5)                                                                           \
