@@ -11,38 +11,45 @@
 #include <string.h>
 
 #include "api/call.h"
+#include "api/credential.h"
 #include "api/routes.h"
+#include "auth/workspaces.h"
 #include "base/log.h"
 #include "http/router.h"
 
-/* What the seed's addresses call the workspace that everybody has. */
-static const char *workspace_canonical(const char *name)
+/* Settles which workspace the request is about: the one in its path, or the one in its fields, or
+ * the caller's own. Another's and one that does not exist look the same from outside. */
+static int workspace_settle(struct http_exchange *x, const struct route_params *params,
+                            struct api_call *call, struct error *err)
 {
-    return strcmp(name, "default-workspace") == 0 ? "default" : name;
-}
-
-/* A workspace in the path has to be the caller's own; another's and one that does not exist look
- * the same from outside. Paths without one mean the caller's. */
-static int workspace_settle(struct api_call *call, const struct route_params *params,
-                            struct error *err)
-{
-    const char *named = route_param(params, "workspace");
-    call->workspace = call->principal.workspace;
-    if (named[0] == '\0' || strcmp(workspace_canonical(named), call->workspace) == 0)
-        return 0;
-    return error_set(err, ERROR_WORKSPACE_NOT_FOUND, "there is no workspace \"%.63s\"", named);
+    const char *in_path = route_param(params, "workspace"), *in_field = NULL;
+    if (credential_workspace(x, &in_field, err) < 0)
+        return -1;
+    bool both = in_path[0] != '\0' && in_field != NULL;
+    if (both && strcmp(workspace_canonical(in_path), workspace_canonical(in_field)) != 0)
+        return error_set(err, ERROR_CONFLICTING_CREDENTIALS,
+                         "the path names the workspace \"%.63s\" and a field \"%.63s\"", in_path,
+                         in_field);
+    return auth_workspace_enter(call->api->auth, &call->principal,
+                                in_path[0] != '\0' ? in_path : in_field, http_arena(x),
+                                &call->workspace, err);
 }
 
 static int authorize(struct http_exchange *x, const struct route *route, struct api_call *call,
                      struct error *err)
 {
-    if (route->scope == SCOPE_PUBLIC)
+    struct auth *auth = call->api->auth;
+    const char *peer = http_request(x)->peer;
+    struct credential credential;
+    if (credential_find(x, route->scope, &credential, err) == 0 &&
+        auth_check(auth, credential.text, peer, route->scope, &call->principal, err) == 0) {
+        call->credential_field = credential.field;
         return 0;
-    if (auth_check(call->api->auth, http_header(x, "Authorization"), route->scope, &call->principal,
-                   err) == 0)
-        return 0;
+    }
     if (err->code == ERROR_UNAUTHORIZED)
         http_set_header(x, "WWW-Authenticate", "Bearer realm=\"cella\"");
+    if (err->code == ERROR_TOO_MANY_ATTEMPTS)
+        http_set_header(x, "Retry-After", "%d", auth_retry_after(auth, peer));
     return -1;
 }
 
@@ -52,8 +59,9 @@ static int dispatch(struct http_exchange *x, const struct api *api, struct error
     const struct route *route = route_find(api_routes, api_route_count, x, &params, err);
     if (route == NULL)
         return -1;
-    struct api_call call = {.api = api};
-    if (authorize(x, route, &call, err) < 0 || workspace_settle(&call, &params, err) < 0)
+    struct api_call call = {.api = api, .workspace = ""};
+    if ((route->scope & SCOPE_PUBLIC) == 0 &&
+        (authorize(x, route, &call, err) < 0 || workspace_settle(x, &params, &call, err) < 0))
         return -1;
     return route->handler(x, &params, &call, err);
 }

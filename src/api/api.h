@@ -16,7 +16,7 @@
 struct api {
     struct loop *loop;
     struct sandboxes *sandboxes;
-    const struct auth *auth;
+    struct auth *auth;
     const char *public_url; /* "https://cella.example"; NULL: as the request's Host field says */
 };
 

@@ -17,7 +17,9 @@
 struct api_call {
     const struct api *api;
     struct principal principal; /* empty on public routes */
-    const char *workspace;      /* the one that names are looked up in */
+    const char *workspace;      /* the one that names are looked up in; "" on public routes */
+    /* The field that held the caller's key, or NULL: who forwards the request leaves it out. */
+    const char *credential_field;
 };
 
 /*

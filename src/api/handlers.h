@@ -8,6 +8,9 @@
 /* ops/health.c */
 route_handler ops_health;
 
+/* v0/workspaces.c */
+route_handler v0_workspace_list, v0_workspace_create, v0_workspace_get, v0_workspace_delete;
+
 /* v0/sandbox_list.c */
 route_handler v0_sandbox_list, v0_sandbox_create;
 

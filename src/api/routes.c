@@ -3,7 +3,11 @@
 /*
  * Every route there is, in one place: what is not here cannot be reached, and no row can leave out
  * its scope. The first row that fits wins, so the literal paths stand before /{workspace}/…: that
- * is why v0 can never be a workspace.
+ * is why v0 can never be a workspace (auth/workspaces.c has the names; a test compares).
+ *
+ * {workspace} in a path is settled before the handler runs, as is every other way to name one: a
+ * handler looks names up in call->workspace and nowhere else. A row that browsers open adds
+ * ROUTE_TOKEN_IN_QUERY to its scope, one that passes requests on to a sandbox ROUTE_FORWARDS.
  */
 
 #include "api/routes.h"
@@ -21,6 +25,11 @@
 /* clang-format off */
 const struct route api_routes[] = {
     ROUTE("GET",    "/health",                  SCOPE_PUBLIC, ops_health),
+
+    ROUTE("GET",    "/v0/workspaces",           SCOPE_READ,   v0_workspace_list),
+    ROUTE("POST",   "/v0/workspaces",           SCOPE_SERVER, v0_workspace_create),
+    ROUTE("GET",    "/v0/workspaces/{workspace}", SCOPE_READ, v0_workspace_get),
+    ROUTE("DELETE", "/v0/workspaces/{workspace}", SCOPE_SERVER, v0_workspace_delete),
 
     ROUTE("GET",    "/v0/sandbox",              SCOPE_READ,   v0_sandbox_list),
     ROUTE("POST",   "/v0/sandbox",              SCOPE_WRITE,  v0_sandbox_create),

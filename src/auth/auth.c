@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Callers and scopes. The keys are few and asked for on every request, so they live in memory. A
- * key that comes in is hashed and its hash compared with each: finding out how much of a hash is
- * right would tell nothing about a key, and constant time makes sure of it.
+ * Callers and scopes. The keys are asked for on every request, so they live in memory. A key that
+ * comes in is hashed and found by the beginning of its hash: how long that takes tells something
+ * about a hash at most, never about a key. The whole hash is then compared in constant time.
  */
 
 #include "auth/auth.h"
@@ -16,17 +16,24 @@
 #include <string.h>
 #include <strings.h>
 #include <sys/random.h>
+#include <time.h>
 
+#include "auth/state.h"
+#include "auth/workspaces.h"
 #include "base/cleanup.h"
+#include "base/timetext.h"
 
-#define ANONYMOUS         "anonymous"
-#define DEFAULT_WORKSPACE "default"
+#define ANONYMOUS "anonymous"
 #define HOW_TO                                                                                     \
     "send \"Authorization: Bearer <key>\"; the server keeps the key of its first start in the "    \
-    "file api-key of its data folder"
+    "file api-key of its data folder, and `cella key create` makes more"
 
-enum { HASH_HEX_LEN = 2 * SHA256_DIGEST_LENGTH };
+enum {
+    HASH_HEX_LEN = 2 * SHA256_DIGEST_LENGTH,
+    USE_NOTED_MS = 10 * 60 * 1000, /* lastUsedAt is as exact as this */
+};
 
+/* In order: each includes those before it. */
 static const struct {
     enum scope scope;
     const char *name;
@@ -34,23 +41,73 @@ static const struct {
     {SCOPE_READ, "read"},
     {SCOPE_WRITE, "write"},
     {SCOPE_ADMIN, "admin"},
+    {SCOPE_SERVER, "server"},
 };
 
-struct auth {
-    bool open;
-    size_t count;
-    struct store_key *keys;
-};
-
-static int add_key(void *ctx, const struct store_key *key, struct error *err)
+unsigned scope_parse(struct slice name)
 {
-    struct auth *auth = ctx;
-    struct store_key *keys = reallocarray(auth->keys, auth->count + 1, sizeof(*keys));
-    if (keys == NULL)
-        return error_sys(err, "keeping an API key");
-    auth->keys = keys;
-    auth->keys[auth->count++] = *key;
+    unsigned scopes = 0;
+    for (size_t i = 0; i < ARRAY_LEN(scope_names); i++) {
+        scopes |= scope_names[i].scope;
+        if (slice_eq(name, slice_of(scope_names[i].name)))
+            return scopes;
+    }
     return 0;
+}
+
+void scopes_text(unsigned scopes, char out[SCOPES_TEXT_SIZE])
+{
+    size_t at = 0;
+    out[0] = '\0';
+    for (size_t i = 0; i < ARRAY_LEN(scope_names); i++)
+        if ((scopes & scope_names[i].scope) != 0)
+            at += (size_t)snprintf(out + at, SCOPES_TEXT_SIZE - at, "%s%s", at > 0 ? " " : "",
+                                   scope_names[i].name);
+}
+
+/* --- the keys in memory --- */
+
+struct key *auth_find_key(const struct auth *auth, const char *id)
+{
+    struct key *key;
+    HASH_FIND(by_id, auth->ids, id, strlen(id), key);
+    return key;
+}
+
+int auth_insert_key(struct auth *auth, const struct store_key *row, struct error *err)
+{
+    struct key *key = calloc(1, sizeof(*key));
+    if (key == NULL)
+        return error_sys(err, "keeping an API key");
+    key->row = *row;
+    HASH_ADD_KEYPTR(by_id, auth->ids, key->row.id, strlen(key->row.id), key);
+    HASH_ADD_KEYPTR(by_hash, auth->hashes, key->row.hash, HASH_PREFIX_LEN, key);
+    return 0;
+}
+
+void auth_remove_key(struct auth *auth, struct key *key)
+{
+    HASH_DELETE(by_id, auth->ids, key);
+    HASH_DELETE(by_hash, auth->hashes, key);
+    OPENSSL_cleanse(key, sizeof(*key));
+    free(key);
+}
+
+static int load_key(void *ctx, const struct store_key *row, struct error *err)
+{
+    return auth_insert_key(ctx, row, err);
+}
+
+static int load_workspace(void *ctx, const struct store_workspace *row, struct error *err)
+{
+    return auth_insert_workspace(ctx, row, err);
+}
+
+static void random_bytes(void *out, size_t len)
+{
+    while (getrandom(out, len, 0) != (ssize_t)len)
+        if (errno != EINTR) /* this short, it comes whole or not at all */
+            abort();
 }
 
 int auth_new(struct store *store, bool open, struct auth **ret_auth, struct error *err)
@@ -59,7 +116,11 @@ int auth_new(struct store *store, bool open, struct auth **ret_auth, struct erro
     if (auth == NULL)
         return error_sys(err, "loading API keys");
     auth->open = open;
-    if (store_load_keys(store, add_key, auth, err) < 0) {
+    auth->store = store;
+    random_bytes(auth->token_secret, sizeof(auth->token_secret));
+    if (store_secret(store, "token", auth->token_secret, sizeof(auth->token_secret), err) < 0 ||
+        store_load_workspaces(store, load_workspace, auth, err) < 0 ||
+        store_load_keys(store, load_key, auth, err) < 0) {
         auth_free(auth);
         return -1;
     }
@@ -71,23 +132,35 @@ void auth_free(struct auth *auth)
 {
     if (auth == NULL)
         return;
-    free(auth->keys);
+    struct key *key, *next_key;
+    HASH_ITER(by_id, auth->ids, key, next_key)
+    {
+        auth_remove_key(auth, key);
+    }
+    struct workspace *workspace, *next;
+    HASH_ITER(by_name, auth->workspaces, workspace, next)
+    {
+        HASH_DELETE(by_name, auth->workspaces, workspace);
+        free(workspace);
+    }
+    throttle_release(&auth->throttle);
+    OPENSSL_cleanse(auth->token_secret, sizeof(auth->token_secret));
     free(auth);
 }
 
-/* The key in "Bearer <key>", or NULL. Only the spaces around it are not part of it. */
-static const char *bearer_key(const char *authorization, size_t *ret_len)
+/* --- checking --- */
+
+struct slice auth_bearer(const char *field)
 {
     static const char scheme[] = "Bearer";
     enum { LEN = sizeof(scheme) - 1 };
-    if (strncasecmp(authorization, scheme, LEN) != 0 || authorization[LEN] != ' ')
-        return NULL;
-    const char *key = authorization + LEN + strspn(authorization + LEN, " ");
+    if (field == NULL || strncasecmp(field, scheme, LEN) != 0 || field[LEN] != ' ')
+        return (struct slice){NULL, 0};
+    const char *key = field + LEN + strspn(field + LEN, " ");
     size_t len = strlen(key);
     while (len > 0 && (key[len - 1] == ' ' || key[len - 1] == '\t'))
         len--;
-    *ret_len = len;
-    return len == 0 ? NULL : key;
+    return (struct slice){len == 0 ? NULL : key, len};
 }
 
 static void hash_bytes(const void *data, size_t len, char out[HASH_HEX_LEN + 1])
@@ -102,60 +175,191 @@ static void hash_bytes(const void *data, size_t len, char out[HASH_HEX_LEN + 1])
     out[HASH_HEX_LEN] = '\0';
 }
 
-static const struct store_key *find_key(const struct auth *auth, const char *key, size_t len)
+static bool has_ended(int64_t expires_ms)
 {
-    char hash[HASH_HEX_LEN + 1];
-    hash_bytes(key, len, hash);
-    const struct store_key *found = NULL;
-    for (size_t i = 0; i < auth->count; i++) /* all of them, always */
-        if (CRYPTO_memcmp(auth->keys[i].hash, hash, HASH_HEX_LEN) == 0)
-            found = &auth->keys[i];
-    return found;
+    return expires_ms != 0 && time_now_ms() >= expires_ms;
 }
 
-static int check_scope(const struct store_key *key, unsigned scope, struct error *err)
+static struct principal principal_of(const struct store_key *row)
 {
-    if ((scope & ~key->scopes) == 0)
-        return 0;
-    for (size_t i = 0; i < ARRAY_LEN(scope_names); i++)
-        if ((scope & ~key->scopes & scope_names[i].scope) != 0)
-            return error_set(err, ERROR_FORBIDDEN, "the key \"%s\" does not have the scope %s",
-                             key->name, scope_names[i].name);
-    return error_set(err, ERROR_FORBIDDEN, "the key \"%s\" is not enough for this", key->name);
-}
-
-static struct principal make_principal(const char *name, const char *workspace, unsigned scopes)
-{
-    struct principal principal = {.scopes = scopes};
-    snprintf(principal.name, sizeof(principal.name), "%s", name);
-    snprintf(principal.workspace, sizeof(principal.workspace), "%s", workspace);
+    struct principal principal = {.scopes = row->scopes, .expires_ms = row->expires_ms};
+    memcpy(principal.name, row->name, sizeof(principal.name));
+    memcpy(principal.workspace, row->workspace, sizeof(principal.workspace));
+    memcpy(principal.key_id, row->id, sizeof(principal.key_id));
     return principal;
 }
 
-int auth_check(const struct auth *auth, const char *authorization, unsigned scope,
+/* Compares whether or not there is something to compare with. */
+static bool is_key(const struct key *key, const char hash[HASH_HEX_LEN + 1])
+{
+    static const char none[HASH_HEX_LEN + 1];
+    const char *known = key == NULL ? none : key->row.hash;
+    return CRYPTO_memcmp(known, hash, HASH_HEX_LEN) == 0 && key != NULL;
+}
+
+static struct key *key_by_secret(const struct auth *auth, const char *text)
+{
+    char hash[HASH_HEX_LEN + 1];
+    struct key *key;
+    hash_bytes(text, strlen(text), hash);
+    HASH_FIND(by_hash, auth->hashes, hash, HASH_PREFIX_LEN, key);
+    return is_key(key, hash) ? key : NULL;
+}
+
+static enum verdict judge_key(const struct auth *auth, const char *text, struct key **ret_key,
+                              struct principal *ret_principal, struct error *err)
+{
+    struct key *key = key_by_secret(auth, text);
+    if (key == NULL) {
+        error_set(err, ERROR_UNAUTHORIZED, "the API key is not known here: " HOW_TO);
+        return VERDICT_WRONG;
+    }
+    if (has_ended(key->row.expires_ms)) {
+        error_set(err, ERROR_UNAUTHORIZED, "the API key \"%s\" has expired: " HOW_TO,
+                  key->row.name);
+        return VERDICT_OVER;
+    }
+    *ret_key = key;
+    *ret_principal = principal_of(&key->row);
+    return VERDICT_RIGHT;
+}
+
+/* A token names its key, and lives no longer and can do no more than that does now. */
+static enum verdict judge_token(const struct auth *auth, const char *text, struct key **ret_key,
+                                struct principal *ret_principal, struct error *err)
+{
+    struct principal said;
+    enum verdict verdict = auth_judge_token(auth, text, &said, err);
+    if (verdict != VERDICT_RIGHT)
+        return verdict;
+    struct key *key = auth_find_key(auth, said.key_id);
+    if (key == NULL || has_ended(key->row.expires_ms)) {
+        error_set(err, ERROR_UNAUTHORIZED, "the key that the token was issued for is gone");
+        return VERDICT_OVER;
+    }
+    *ret_key = key;
+    *ret_principal = principal_of(&key->row);
+    ret_principal->scopes &= said.scopes;
+    ret_principal->expires_ms = said.expires_ms;
+    ret_principal->by_token = true;
+    return VERDICT_RIGHT;
+}
+
+static int64_t monotonic_ms(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+static int too_many(int64_t wait_ms, struct error *err)
+{
+    return error_set(err, ERROR_TOO_MANY_ATTEMPTS,
+                     "too many wrong keys came from this address: try again in %lld s",
+                     (long long)(wait_ms / 1000 + 1));
+}
+
+/*
+ * Counts what is wrong. While an address has used up its attempts, a right key is told the same as
+ * a wrong one, or trying would still find it; but a key that was right there before goes on, so
+ * that nobody is locked out by a neighbour behind the same proxy.
+ */
+static int admit(struct auth *auth, const char *peer, enum verdict verdict, struct key *key,
+                 struct error *err)
+{
+    struct peer_address address = peer_address(peer);
+    int64_t now = monotonic_ms();
+    int64_t wait = throttle_wait(&auth->throttle, address, now);
+    if (verdict == VERDICT_WRONG)
+        throttle_failed(&auth->throttle, address, now);
+    if (wait > 0 && (verdict != VERDICT_RIGHT || !peer_address_eq(key->last_peer, address)))
+        return too_many(wait, err);
+    if (verdict != VERDICT_RIGHT)
+        return -1;
+    key->last_peer = address;
+    return 0;
+}
+
+int auth_retry_after(const struct auth *auth, const char *peer)
+{
+    return (int)(throttle_wait(&auth->throttle, peer_address(peer), monotonic_ms()) / 1000) + 1;
+}
+
+/* Waits for the store now and then: the key may be gone afterwards. */
+static void note_use(struct auth *auth, struct key *key)
+{
+    int64_t now = time_now_ms();
+    if (now - key->row.last_used_ms < USE_NOTED_MS)
+        return;
+    key->row.last_used_ms = now;
+    char id[sizeof(key->row.id)];
+    memcpy(id, key->row.id, sizeof(id));
+    (void)store_use_key(auth->store, id, now, NULL); /* a request is not refused for that */
+}
+
+static int check_scope(const struct principal *principal, unsigned scope, struct error *err)
+{
+    unsigned missing = scope & SCOPE_ALL & ~principal->scopes;
+    if (missing == 0)
+        return 0;
+    for (size_t i = 0; i < ARRAY_LEN(scope_names); i++)
+        if ((missing & scope_names[i].scope) != 0)
+            return error_set(err, ERROR_FORBIDDEN, "the key \"%s\" does not have the scope %s",
+                             principal->name, scope_names[i].name);
+    return error_set(err, ERROR_FORBIDDEN, "the key \"%s\" is not enough for this",
+                     principal->name);
+}
+
+static struct principal anonymous(unsigned scopes)
+{
+    struct principal principal = {.scopes = scopes};
+    snprintf(principal.name, sizeof(principal.name), "%s", ANONYMOUS);
+    snprintf(principal.workspace, sizeof(principal.workspace), "%s", WORKSPACE_DEFAULT);
+    return principal;
+}
+
+int auth_check(struct auth *auth, const char *credential, const char *peer, unsigned scope,
                struct principal *ret_principal, struct error *err)
 {
+    scope &= SCOPE_ALL | SCOPE_PUBLIC;
     if (scope == 0) /* a route that forgot to say: closed, not open */
         return error_set(err, ERROR_FORBIDDEN, "nobody may call this: it names no scope");
     if (auth->open || (scope & SCOPE_PUBLIC) != 0) {
-        *ret_principal = make_principal(ANONYMOUS, DEFAULT_WORKSPACE,
-                                        SCOPE_PUBLIC | (auth->open ? SCOPE_ALL : 0));
+        *ret_principal = anonymous(SCOPE_PUBLIC | (auth->open ? SCOPE_ALL : 0));
         return 0;
     }
-    if (authorization == NULL || authorization[0] == '\0')
+    if (credential == NULL || credential[0] == '\0')
         return error_set(err, ERROR_UNAUTHORIZED, "no API key: " HOW_TO);
-    size_t len;
-    const char *text = bearer_key(authorization, &len);
-    if (text == NULL)
-        return error_set(err, ERROR_UNAUTHORIZED, "the Authorization field holds no key: " HOW_TO);
-    const struct store_key *key = find_key(auth, text, len);
-    if (key == NULL)
-        return error_set(err, ERROR_UNAUTHORIZED, "the API key is not known here: " HOW_TO);
-    if (check_scope(key, scope, err) < 0)
+    struct principal principal;
+    struct key *key = NULL;
+    bool is_token = strchr(credential, '.') != NULL; /* no key has a dot */
+    enum verdict verdict =
+        (is_token ? judge_token : judge_key)(auth, credential, &key, &principal, err);
+    if (admit(auth, peer, verdict, key, err) < 0 || check_scope(&principal, scope, err) < 0)
         return -1;
-    *ret_principal = make_principal(key->name, key->workspace, key->scopes);
+    note_use(auth, key);
+    *ret_principal = principal;
     return 0;
 }
+
+int auth_check_client(struct auth *auth, const char *id, const char *secret, const char *peer,
+                      struct principal *ret_principal, struct error *err)
+{
+    struct principal principal;
+    struct key *key = NULL;
+    enum verdict verdict = judge_key(auth, secret, &key, &principal, err);
+    if (verdict == VERDICT_RIGHT && strcmp(principal.key_id, id) != 0)
+        verdict = VERDICT_WRONG;
+    if (verdict == VERDICT_WRONG)
+        error_set(err, ERROR_UNAUTHORIZED, "no client has this id and secret");
+    if (admit(auth, peer, verdict, key, err) < 0)
+        return -1;
+    note_use(auth, key);
+    *ret_principal = principal;
+    return 0;
+}
+
+/* --- making keys --- */
 
 void auth_make_key(char out[AUTH_KEY_SIZE])
 {
@@ -166,9 +370,7 @@ void auth_make_key(char out[AUTH_KEY_SIZE])
     _Static_assert(sizeof(prefix) + RANDOM_LEN <= AUTH_KEY_SIZE, "it fits");
 
     unsigned char raw[RANDOM_LEN];
-    while (getrandom(raw, sizeof(raw), 0) != (ssize_t)sizeof(raw))
-        if (errno != EINTR) /* this short, it comes whole or not at all */
-            abort();
+    random_bytes(raw, sizeof(raw));
     memcpy(out, prefix, sizeof(prefix) - 1);
     char *to = out + sizeof(prefix) - 1;
     for (size_t i = 0; i < RANDOM_LEN; i++)

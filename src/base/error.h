@@ -27,12 +27,14 @@
     X(INVALID_PATH, 400, 2)                                                                        \
     X(INVALID_MULTIPART, 400, 2)                                                                   \
     X(INVALID_HTTP, 400, 1)                                                                        \
+    X(CONFLICTING_CREDENTIALS, 400, 2)                                                             \
     X(UNAUTHORIZED, 401, 5)                                                                        \
     X(FORBIDDEN, 403, 5)                                                                           \
     X(PERMISSION_DENIED, 403, 5)                                                                   \
     X(ROUTE_NOT_FOUND, 404, 1)                                                                     \
     X(SANDBOX_NOT_FOUND, 404, 3)                                                                   \
     X(WORKSPACE_NOT_FOUND, 404, 3)                                                                 \
+    X(KEY_NOT_FOUND, 404, 3)                                                                       \
     X(FILE_NOT_FOUND, 404, 3)                                                                      \
     X(PROCESS_NOT_FOUND, 404, 3)                                                                   \
     X(IMAGE_NOT_FOUND, 404, 3)                                                                     \
@@ -45,6 +47,7 @@
     X(NOT_A_DIRECTORY, 409, 4)                                                                     \
     X(NOT_A_FILE, 409, 4)                                                                          \
     X(DIRECTORY_NOT_EMPTY, 409, 4)                                                                 \
+    X(WORKSPACE_NOT_EMPTY, 409, 4)                                                                 \
     X(CONFLICT, 409, 4)                                                                            \
     X(RESOURCE_IN_USE, 409, 4)                                                                     \
     X(REVISION_CONFLICT, 409, 4)                                                                   \
@@ -56,6 +59,7 @@
     X(EXPECTATION_FAILED, 417, 1)                                                                  \
     X(UPGRADE_REQUIRED, 426, 2)                                                                    \
     X(LIMIT_EXCEEDED, 429, 7)                                                                      \
+    X(TOO_MANY_ATTEMPTS, 429, 7)                                                                   \
     X(HEADERS_TOO_LARGE, 431, 7)                                                                   \
     X(NOT_IMPLEMENTED, 501, 1)                                                                     \
     X(UNAVAILABLE, 503, 6)                                                                         \

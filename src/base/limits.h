@@ -8,6 +8,14 @@ enum {
     NAME_MAX_LEN = 63,   /* a DNS label */
     SANDBOX_ID_LEN = 12, /* lower-case base 32, made by the server */
     INSTANCE_ID_LEN = 8, /* one per data folder */
+    KEY_ID_LEN = 12,     /* as a sandbox's */
+
+    /* Callers */
+    WORKSPACES_MAX = 1000,
+    KEYS_PER_WORKSPACE_MAX = 1000,
+    KEY_LIFETIME_MAX_S = 10 * 365 * 24 * 3600,
+    TOKEN_MAX = 2048, /* bytes of a token that is looked at */
+    TOKEN_LIFETIME_S = 3600,
 
     /* HTTP */
     HTTP_HEADERS_MAX = 64 * 1024,       /* request line and all fields, bytes */

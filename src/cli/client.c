@@ -16,7 +16,7 @@
 #include "base/cleanup.h"
 #include "http/client.h"
 
-enum { ANSWER_MAX = 128 << 20, HEADERS_MAX = 4 };
+enum { ANSWER_MAX = 128 << 20, HEADERS_MAX = 8 };
 
 struct client {
     struct loop *loop;
@@ -87,10 +87,7 @@ void target_add(struct buf *target, const char *text, bool keep_slashes)
 void target_sandbox(const struct client *client, struct buf *target, const char *name,
                     const char *below)
 {
-    const char *workspace = client->settings->workspace;
-    buf_addc(target, '/');
-    target_add(target, workspace == NULL ? "v0" : workspace, false);
-    buf_adds(target, "/sandbox/");
+    buf_adds(target, "/v0/sandbox/");
     target_add(target, name, false);
     buf_adds(target, below);
 }
@@ -124,6 +121,9 @@ static int send_call(struct client *client, const char *method, const struct buf
         headers[call.header_count++] = (struct http_header){"Content-Type", type};
     if (client->settings->key[0] != '\0')
         headers[call.header_count++] = (struct http_header){"Authorization", client->authorization};
+    if (client->settings->workspace != NULL)
+        headers[call.header_count++] =
+            (struct http_header){"X-Cella-Workspace", client->settings->workspace};
     if (http_client_send(client->http, &call, err) < 0)
         return explain_failure(client, err);
     return 0;

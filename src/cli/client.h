@@ -35,7 +35,8 @@ enum { TARGET_MAX = 16 * 1024 };
 
 /* Appends text percent-encoded; slashes stay when they part the path's segments. */
 void target_add(struct buf *target, const char *text, bool keep_slashes);
-/* "/v0/sandbox/NAME" or "/WORKSPACE/sandbox/NAME", then `below` as it is. */
+/* "/v0/sandbox/NAME", then `below` as it is. Which workspace that is in, every request says in a
+ * field. */
 void target_sandbox(const struct client *client, struct buf *target, const char *name,
                     const char *below);
 

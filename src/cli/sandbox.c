@@ -19,21 +19,9 @@
 
 enum { WAIT_DEFAULT_S = 60, WAIT_MOST_S = 366 * 24 * 3600, LOOK_FIRST_MS = 10, LOOK_LAST_MS = 500 };
 
-/* Commands below /v0 work in the workspace that the key belongs to. */
-static int check_workspace(const struct invocation *inv, struct error *err)
-{
-    const char *workspace = client_settings(inv->client)->workspace;
-    if (workspace == NULL || strcmp(workspace, "default") == 0 ||
-        strcmp(workspace, "default-workspace") == 0)
-        return 0;
-    return error_set(err, ERROR_WORKSPACE_NOT_FOUND, "there is no workspace \"%s\"", workspace);
-}
-
 static int call(struct invocation *inv, const char *method, const char *name, const char *verb,
                 yyjson_mut_doc *body, yyjson_val **ret_root, struct error *err)
 {
-    if (check_workspace(inv, err) < 0)
-        return -1;
     _cleanup_buf_ struct buf target = BUF_INIT(TARGET_MAX);
     buf_adds(&target, "/v0/sandbox");
     if (name != NULL) {
@@ -90,8 +78,7 @@ int verb_sandbox_list(struct invocation *inv, int *ret_status, struct error *err
         target_add(&target, value, false);
     }
     yyjson_val *root;
-    if (check_workspace(inv, err) < 0 ||
-        client_json(inv->client, "GET", &target, NULL, 0, &root, err) < 0)
+    if (client_json(inv->client, "GET", &target, NULL, 0, &root, err) < 0)
         return -1;
     return inv->json ? output_json(root, err) : print_list(root, err);
 }

@@ -18,11 +18,11 @@
 
 #include "api/api.h"
 #include "auth/auth.h"
+#include "auth/keys.h"
 #include "base/cleanup.h"
 #include "base/layout.h"
 #include "base/log.h"
 #include "base/prompt.h"
-#include "base/timetext.h"
 #include "http/server.h"
 #include "loop/co.h"
 #include "loop/loop.h"
@@ -107,14 +107,11 @@ static int open_parts(struct cellad *d, const char *data, const char *key_hash, 
 {
     char path[4096 + 32];
     snprintf(path, sizeof(path), "%s/%s", data, LAYOUT_DB);
-    struct store_key key = {
-        .name = "admin", .workspace = "default", .scopes = SCOPE_ALL, .created_ms = time_now_ms()};
-    snprintf(key.hash, sizeof(key.hash), "%s", key_hash);
 
     d->loop = loop_new(err);
     if (d->loop == NULL || watch_signals(d, err) < 0 ||
         store_open(d->loop, path, false, &d->store, err) < 0 ||
-        store_replace_key(d->store, &key, err) < 0 ||
+        auth_store_first_key(d->store, key_hash, err) < 0 ||
         auth_new(d->store, open_to_all, &d->auth, err) < 0 ||
         sandboxes_new(d->loop, d->store, CELLAD_FD_DATA, &d->sandboxes, err) < 0)
         return -1;

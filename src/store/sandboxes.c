@@ -48,11 +48,14 @@ static int put_row(struct sql_db *db, const struct store_sandbox *row, struct er
     };
     if (sql_run(db, SQL_SANDBOX_PUT, params, ARRAY_LEN(params), "storing a sandbox", err) == 0)
         return give_revision(db, row->revision, err);
+    int why = sqlite3_extended_errcode(db->handle);
     /* The only UNIQUE constraint besides the id, which the statement takes care of. */
-    if (sqlite3_extended_errcode(db->handle) == SQLITE_CONSTRAINT_UNIQUE)
+    if (why == SQLITE_CONSTRAINT_UNIQUE)
         error_set(err, ERROR_ALREADY_EXISTS,
                   "a sandbox named \"%s\" exists in the workspace \"%s\"", row->name,
                   row->workspace);
+    else if (why == SQLITE_CONSTRAINT_TRIGGER) /* the only one there is */
+        error_set(err, ERROR_WORKSPACE_NOT_FOUND, "there is no workspace \"%s\"", row->workspace);
     return -1;
 }
 

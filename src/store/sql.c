@@ -44,13 +44,26 @@ static const char *const texts[SQL_COUNT] = {
     [SQL_REVISION_GIVEN] = "UPDATE counter SET value = ?1 WHERE name = 'revision' AND value < ?1",
     [SQL_REVISION_LAST] = "SELECT value FROM counter WHERE name = 'revision'",
 
-    [SQL_KEY_PUT] = "INSERT INTO api_key (hash, name, workspace, scopes, created_ms)"
-                    " VALUES (?1, ?2, ?3, ?4, ?5)"
-                    " ON CONFLICT (hash) DO UPDATE SET"
-                    "  name = ?2, workspace = ?3, scopes = ?4, created_ms = ?5",
-    [SQL_KEY_FORGET] = "DELETE FROM api_key WHERE name = ?1",
-    [SQL_KEY_ALL] = "SELECT hash, name, workspace, scopes, created_ms FROM api_key"
-                    " ORDER BY created_ms, hash",
+    [SQL_WORKSPACE_ADD] = "INSERT INTO workspace (name, created_ms, created_by)"
+                          " VALUES (?1, ?2, ?3)",
+    [SQL_WORKSPACE_DELETE] = "DELETE FROM workspace WHERE name = ?1",
+    [SQL_WORKSPACE_ALL] = "SELECT name, created_ms, created_by FROM workspace ORDER BY name",
+    [SQL_WORKSPACE_SANDBOXES] = "SELECT count(*) FROM sandbox WHERE workspace = ?1",
+
+    [SQL_KEY_PUT] = "INSERT INTO key (id, hash, hint, name, workspace, scopes, created_ms,"
+                    "                 created_by, expires_ms, last_used_ms)"
+                    " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)"
+                    " ON CONFLICT (id) DO UPDATE SET"
+                    "  hash = ?2, hint = ?3, name = ?4, workspace = ?5, scopes = ?6",
+    [SQL_KEY_DELETE] = "DELETE FROM key WHERE id = ?1",
+    [SQL_KEY_DELETE_OF] = "DELETE FROM key WHERE workspace = ?1",
+    [SQL_KEY_USED] = "UPDATE key SET last_used_ms = ?2 WHERE id = ?1",
+    [SQL_KEY_ALL] = "SELECT id, hash, hint, name, workspace, scopes, created_ms, created_by,"
+                    "       expires_ms, last_used_ms"
+                    " FROM key ORDER BY created_ms, id",
+
+    [SQL_SECRET_OFFER] = "INSERT OR IGNORE INTO secret (name, value) VALUES (?1, ?2)",
+    [SQL_SECRET_GET] = "SELECT value FROM secret WHERE name = ?1",
 };
 
 /* SQLite's primary result codes that mean something to a user; the others are INTERNAL. */

@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * What outlives the process: sandboxes, their events, API keys. SQLite (WAL, synchronous=NORMAL: a
- * commit survives the death of any process, the last ones may be lost in a power cut); all SQL of
- * the project is in this folder.
+ * What outlives the process: sandboxes, their events, workspaces, API keys. SQLite (WAL,
+ * synchronous=NORMAL: a commit survives the death of any process, the last ones may be lost in a
+ * power cut); all SQL of the project is in this folder.
  *
  * cellad holds the live state in memory and writes through: a change is acknowledged to a client
  * after its store call has returned. Calls run on the store's own thread when made on a coroutine
@@ -74,17 +74,42 @@ int store_delete_sandbox(struct store *store, const char *id, struct error *err)
 /* The highest revision ever given out, so that numbers are not used twice. */
 int store_last_revision(struct store *store, uint64_t *ret_revision, struct error *err);
 
+/* Workspaces. "default" is always there. */
+struct store_workspace {
+    const char *name;
+    int64_t created_ms;
+    const char *created_by; /* "" when nobody did */
+};
+int store_add_workspace(struct store *store, const struct store_workspace *row, struct error *err);
+/* With its keys. WORKSPACE_NOT_EMPTY while there is a sandbox in it; fine when it is not there. */
+int store_delete_workspace(struct store *store, const char *name, struct error *err);
+int store_load_workspaces(struct store *store,
+                          int (*each)(void *ctx, const struct store_workspace *row,
+                                      struct error *err),
+                          void *ctx, struct error *err);
+
 /* API keys, by the SHA-256 of the key in lower-case hex. */
 struct store_key {
+    char id[16];
     char hash[65];
+    char hint[16]; /* how the key begins, so that its owner knows it again */
     char name[64]; /* who it is in createdBy and logs */
     char workspace[64];
-    unsigned scopes; /* auth/scope.h bits */
+    unsigned scopes; /* auth/auth.h bits */
     int64_t created_ms;
+    char created_by[64];
+    int64_t expires_ms;   /* 0: never */
+    int64_t last_used_ms; /* 0: not yet */
 };
+/* Inserts, or replaces what a key of that id is (not when it was made and used). ALREADY_EXISTS
+ * when the workspace has another one of that name, WORKSPACE_NOT_FOUND when there is none. */
 int store_put_key(struct store *store, const struct store_key *key, struct error *err);
-/* Removes other keys of that name first: a name has one key. */
-int store_replace_key(struct store *store, const struct store_key *key, struct error *err);
+int store_delete_key(struct store *store, const char *id, struct error *err);
+int store_use_key(struct store *store, const char *id, int64_t when_ms, struct error *err);
 int store_load_keys(struct store *store,
                     int (*each)(void *ctx, const struct store_key *key, struct error *err),
                     void *ctx, struct error *err);
+
+/* A secret of the server's own. What is stored under that name replaces the (random) bytes given;
+ * when nothing is, they are stored. */
+int store_secret(struct store *store, const char *name, void *bytes, size_t len, struct error *err);

@@ -96,7 +96,7 @@ static void test_from_every_version(void **state)
         uint64_t revision;
         assert_int_equal(store_last_revision(f->store, &revision, NULL), 0);
         assert_int_equal(revision, version > 0 ? 41 : 0);
-        struct store_key key = {.hash = "x", .name = "n", .workspace = "w"};
+        struct store_key key = {.id = "i", .hash = "x", .name = "n", .workspace = "default"};
         assert_int_equal(store_put_key(f->store, &key, NULL), 0);
     }
 }
@@ -138,7 +138,7 @@ static void test_from_version_1_by_hand(void **state)
     struct store_sandbox row = make_sandbox("id", "old");
     struct store_event event = make_event(8);
     assert_int_equal(store_put_sandbox(f->store, &row, &event, &err), 0);
-    struct store_key key = {.hash = "x", .name = "n", .workspace = "w"};
+    struct store_key key = {.id = "i", .hash = "x", .name = "n", .workspace = "default"};
     assert_int_equal(store_put_key(f->store, &key, &err), 0);
 }
 

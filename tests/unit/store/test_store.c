@@ -92,6 +92,10 @@ static void test_names_are_unique_in_a_workspace(void **state)
 
     row = make_sandbox("idthree", "box");
     row.workspace = "elsewhere";
+    assert_int_equal(store_put_sandbox(f->store, &row, &event, &err), -1);
+    assert_int_equal(err.code, ERROR_WORKSPACE_NOT_FOUND);
+    const struct store_workspace elsewhere = {"elsewhere", 1, "admin"};
+    assert_int_equal(store_add_workspace(f->store, &elsewhere, &err), 0);
     assert_int_equal(store_put_sandbox(f->store, &row, &event, &err), 0);
     load(f->store, &loaded);
     assert_int_equal(loaded.sandbox_count, 3);
@@ -210,7 +214,8 @@ static int take_key(void *ctx, const struct store_key *key, struct error *err)
 
 static struct store_key make_key(char c, const char *name, int64_t created_ms)
 {
-    struct store_key key = {.workspace = "default", .scopes = 6, .created_ms = created_ms};
+    struct store_key key = {.id = {c}, .workspace = "default", .scopes = 6};
+    key.created_ms = created_ms;
     memset(key.hash, c, sizeof(key.hash) - 1);
     snprintf(key.name, sizeof(key.name), "%s", name);
     return key;
@@ -220,27 +225,131 @@ static void test_keys(void **state)
 {
     struct fixture *f = *state;
     struct keys keys = {0};
-    struct store_key one = make_key('a', "admin", 1), two = make_key('b', "other", 2),
-                     three = make_key('c', "admin", 3), four = make_key('d', "admin", 4);
+    struct error err = {0};
+    struct store_key one = make_key('a', "first", 1), two = make_key('b', "other", 2),
+                     three = make_key('c', "first", 3);
+    snprintf(one.hint, sizeof(one.hint), "cella_abcd");
+    snprintf(one.created_by, sizeof(one.created_by), "somebody");
+    one.expires_ms = 77;
     assert_int_equal(store_put_key(f->store, &one, NULL), 0);
     assert_int_equal(store_put_key(f->store, &one, NULL), 0);
     assert_int_equal(store_put_key(f->store, &two, NULL), 0);
-    assert_int_equal(store_put_key(f->store, &three, NULL), 0);
+    assert_int_equal(store_put_key(f->store, &three, &err), -1);
+    assert_int_equal(err.code, ERROR_ALREADY_EXISTS);
+    snprintf(three.workspace, sizeof(three.workspace), "nowhere");
+    assert_int_equal(store_put_key(f->store, &three, &err), -1);
+    assert_int_equal(err.code, ERROR_WORKSPACE_NOT_FOUND);
+    assert_int_equal(store_use_key(f->store, "a", 99, NULL), 0);
     fixture_reopen(f);
     assert_int_equal(store_load_keys(f->store, take_key, &keys, NULL), 0);
-    assert_int_equal(keys.count, 3);
+    assert_int_equal(keys.count, 2);
+    assert_string_equal(keys.keys[0].id, "a");
     assert_string_equal(keys.keys[0].hash, one.hash);
-    assert_string_equal(keys.keys[0].name, "admin");
+    assert_string_equal(keys.keys[0].hint, "cella_abcd");
+    assert_string_equal(keys.keys[0].name, "first");
     assert_string_equal(keys.keys[0].workspace, "default");
+    assert_string_equal(keys.keys[0].created_by, "somebody");
     assert_int_equal(keys.keys[0].scopes, 6);
     assert_int_equal(keys.keys[0].created_ms, 1);
+    assert_int_equal(keys.keys[0].expires_ms, 77);
+    assert_int_equal(keys.keys[0].last_used_ms, 99);
 
-    assert_int_equal(store_replace_key(f->store, &four, NULL), 0);
+    assert_int_equal(store_delete_key(f->store, "a", NULL), 0);
+    assert_int_equal(store_delete_key(f->store, "a", NULL), 0); /* gone is gone */
     keys.count = 0;
     assert_int_equal(store_load_keys(f->store, take_key, &keys, NULL), 0);
-    assert_int_equal(keys.count, 2);
+    assert_int_equal(keys.count, 1);
     assert_string_equal(keys.keys[0].name, "other");
-    assert_string_equal(keys.keys[1].hash, four.hash);
+}
+
+/* The key of an id that exists is another one afterwards, as old as it was. */
+static void test_key_is_replaced(void **state)
+{
+    struct fixture *f = *state;
+    struct keys keys = {0};
+    struct store_key one = make_key('a', "admin", 1), next = make_key('b', "admin", 5);
+    next.id[0] = 'a';
+    assert_int_equal(store_put_key(f->store, &one, NULL), 0);
+    assert_int_equal(store_put_key(f->store, &next, NULL), 0);
+    assert_int_equal(store_load_keys(f->store, take_key, &keys, NULL), 0);
+    assert_int_equal(keys.count, 1);
+    assert_string_equal(keys.keys[0].hash, next.hash);
+    assert_int_equal(keys.keys[0].created_ms, 1);
+}
+
+struct workspaces {
+    size_t count;
+    char names[8][64];
+    char created_by[8][64];
+};
+
+static int take_workspace(void *ctx, const struct store_workspace *row, struct error *err)
+{
+    struct workspaces *all = ctx;
+    assert_true(all->count < ARRAY_LEN(all->names));
+    snprintf(all->names[all->count], 64, "%s", row->name);
+    snprintf(all->created_by[all->count++], 64, "%s", row->created_by);
+    return 0;
+}
+
+static void test_workspaces(void **state)
+{
+    struct fixture *f = *state;
+    struct error err = {0};
+    struct workspaces all = {0};
+    const struct store_workspace blue = {"blue", 5, "admin"};
+    assert_int_equal(store_add_workspace(f->store, &blue, &err), 0);
+    assert_int_equal(store_add_workspace(f->store, &blue, &err), -1);
+    assert_int_equal(err.code, ERROR_ALREADY_EXISTS);
+    fixture_reopen(f);
+    assert_int_equal(store_load_workspaces(f->store, take_workspace, &all, NULL), 0);
+    assert_int_equal(all.count, 2);
+    assert_string_equal(all.names[0], "blue");
+    assert_string_equal(all.created_by[0], "admin");
+    assert_string_equal(all.names[1], "default");
+    assert_string_equal(all.created_by[1], "");
+}
+
+static void test_workspace_goes_when_it_is_empty(void **state)
+{
+    struct fixture *f = *state;
+    struct error err = {0};
+    struct keys keys = {0};
+    const struct store_workspace blue = {"blue", 5, "admin"};
+    struct store_key key = make_key('a', "one", 1);
+    snprintf(key.workspace, sizeof(key.workspace), "blue");
+    assert_int_equal(store_add_workspace(f->store, &blue, NULL), 0);
+    assert_int_equal(store_put_key(f->store, &key, NULL), 0);
+    struct store_sandbox row = make_sandbox("idone", "box");
+    row.workspace = "blue";
+    assert_int_equal(store_put_sandbox(f->store, &row, NULL, NULL), 0);
+
+    assert_int_equal(store_delete_workspace(f->store, "blue", &err), -1);
+    assert_int_equal(err.code, ERROR_WORKSPACE_NOT_EMPTY);
+    assert_non_null(strstr(err.message, "1 sandbox:"));
+    assert_int_equal(store_load_keys(f->store, take_key, &keys, NULL), 0);
+    assert_int_equal(keys.count, 1); /* nothing was done by halves */
+
+    assert_int_equal(store_delete_sandbox(f->store, "idone", NULL), 0);
+    assert_int_equal(store_delete_workspace(f->store, "blue", &err), 0);
+    keys.count = 0;
+    assert_int_equal(store_load_keys(f->store, take_key, &keys, NULL), 0);
+    assert_int_equal(keys.count, 0);
+    assert_int_equal(store_put_sandbox(f->store, &row, NULL, &err), -1);
+    assert_int_equal(err.code, ERROR_WORKSPACE_NOT_FOUND);
+}
+
+static void test_secret_stays(void **state)
+{
+    struct fixture *f = *state;
+    char one[4] = "abc", two[4] = "xyz", longer[8] = "0123456";
+    assert_int_equal(store_secret(f->store, "s", one, sizeof(one), NULL), 0);
+    assert_string_equal(one, "abc");
+    fixture_reopen(f);
+    assert_int_equal(store_secret(f->store, "s", two, sizeof(two), NULL), 0);
+    assert_string_equal(two, "abc");
+    assert_int_equal(store_secret(f->store, "s", longer, sizeof(longer), NULL), -1);
+    assert_string_equal(longer, "0123456");
 }
 
 /* Writes sandboxes for ever, and a byte to fd after each. */
@@ -389,6 +498,10 @@ int main(void)
         TEST(test_revisions_are_never_reused),
         TEST(test_load_stops_at_an_error),
         TEST(test_keys),
+        TEST(test_key_is_replaced),
+        TEST(test_workspaces),
+        TEST(test_workspace_goes_when_it_is_empty),
+        TEST(test_secret_stays),
         TEST(test_kill_loses_nothing_acknowledged),
         TEST(test_read_only_beside_a_writer),
         TEST(test_files_are_private),

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* What the files of this folder share: the keys and workspaces in memory. */
+
+#include <uthash.h>
+
+#include "auth/auth.h"
+#include "auth/throttle.h"
+
+enum { TOKEN_SECRET_SIZE = 32, HASH_PREFIX_LEN = 16 };
+
+struct key {
+    struct store_key row;
+    struct peer_address last_peer; /* where it was last right */
+    UT_hash_handle by_id;
+    UT_hash_handle by_hash; /* by the first HASH_PREFIX_LEN characters */
+};
+
+struct workspace {
+    char name[64];
+    char created_by[64];
+    int64_t created_ms;
+    bool closing; /* being deleted: nobody gets in any more */
+    UT_hash_handle by_name;
+};
+
+struct auth {
+    bool open;
+    struct store *store;
+    struct key *ids;
+    struct key *hashes;
+    struct workspace *workspaces; /* by name */
+    unsigned char token_secret[TOKEN_SECRET_SIZE];
+    struct throttle throttle;
+};
+
+/* auth.c */
+struct key *auth_find_key(const struct auth *auth, const char *id);
+int auth_insert_key(struct auth *auth, const struct store_key *row, struct error *err);
+void auth_remove_key(struct auth *auth, struct key *key);
+
+/* workspaces.c */
+int auth_insert_workspace(struct auth *auth, const struct store_workspace *row, struct error *err);
+
+/* Whoever shows something that is nobody's is guessing, and is counted. What was right once and is
+ * over is not. */
+enum verdict { VERDICT_RIGHT, VERDICT_OVER, VERDICT_WRONG };
+
+/* token.c: what a token says, without regard to whether its key still lives. Sets the error unless
+ * it is right. */
+enum verdict auth_judge_token(const struct auth *auth, const char *token,
+                              struct principal *ret_principal, struct error *err);

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* The route table against the names that workspaces cannot have, and what its rows may say. */
+
+#include "helpers.h"
+
+#include <stdio.h>
+
+#include "api/routes.h"
+#include "auth/auth.h"
+#include "auth/workspaces.h"
+#include "base/names.h"
+
+/* "v0" of "/v0/sandbox". */
+static void first_segment(const char *path, char out[64])
+{
+    snprintf(out, 64, "%.*s", (int)strcspn(path + 1, "/"), path + 1);
+}
+
+static void test_first_segments_are_reserved(void **state)
+{
+    size_t literal = 0;
+    for (size_t i = 0; i < api_route_count; i++) {
+        char first[64];
+        first_segment(api_routes[i].path, first);
+        if (first[0] == '{' || name_check(first, NULL) < 0)
+            continue;
+        literal++;
+        if (!workspace_is_reserved(first))
+            fail_msg("%s: \"%s\" has to be among the reserved names of auth/workspaces.c",
+                     api_routes[i].path, first);
+    }
+    assert_true(literal > 10);
+}
+
+/* A parameter in the first place is the workspace, and called so, or nobody would check it. */
+static void test_leading_parameters_are_workspaces(void **state)
+{
+    for (size_t i = 0; i < api_route_count; i++) {
+        char first[64];
+        first_segment(api_routes[i].path, first);
+        if (first[0] == '{')
+            assert_string_equal(first, "{workspace}");
+    }
+}
+
+static void test_every_row_says_who_may(void **state)
+{
+    const unsigned known = SCOPE_ALL | SCOPE_PUBLIC | ROUTE_TOKEN_IN_QUERY | ROUTE_FORWARDS;
+    for (size_t i = 0; i < api_route_count; i++) {
+        unsigned scope = api_routes[i].scope;
+        if ((scope & (SCOPE_ALL | SCOPE_PUBLIC)) == 0 || (scope & ~known) != 0)
+            fail_msg("%s %s: scope %#x", api_routes[i].method, api_routes[i].path, scope);
+    }
+}
+
+static void test_default_is_no_reserved_name(void **state)
+{
+    assert_false(workspace_is_reserved("default"));
+    assert_true(workspace_is_reserved("default-workspace"));
+    assert_string_equal(workspace_canonical("default-workspace"), "default");
+    assert_string_equal(workspace_canonical("blue"), "blue");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_first_segments_are_reserved),
+        cmocka_unit_test(test_leading_parameters_are_workspaces),
+        cmocka_unit_test(test_every_row_says_who_may),
+        cmocka_unit_test(test_default_is_no_reserved_name),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
