@@ -12,7 +12,7 @@
 
 #include "api/call.h"
 #include "api/credential.h"
-#include "api/routes.h"
+#include "api/dialect.h"
 #include "auth/workspaces.h"
 #include "base/log.h"
 #include "http/router.h"
@@ -53,10 +53,11 @@ static int authorize(struct http_exchange *x, const struct route *route, struct 
     return -1;
 }
 
-static int dispatch(struct http_exchange *x, const struct api *api, struct error *err)
+static int dispatch(struct http_exchange *x, const struct api *api, const struct dialect *dialect,
+                    struct error *err)
 {
     struct route_params params;
-    const struct route *route = route_find(api_routes, api_route_count, x, &params, err);
+    const struct route *route = route_find(dialect->routes, *dialect->count, x, &params, err);
     if (route == NULL)
         return -1;
     struct api_call call = {.api = api, .workspace = ""};
@@ -69,12 +70,16 @@ static int dispatch(struct http_exchange *x, const struct api *api, struct error
 int api_handle(struct http_exchange *x, void *ctx, struct error *err)
 {
     const struct http_request *request = http_request(x);
-    if (dispatch(x, ctx, err) == 0)
+    const struct dialect *dialect = dialect_of(request->path);
+    if (dispatch(x, ctx, dialect, err) == 0)
         return 0;
     if (err->code == ERROR_INTERNAL)
         log_error("%s %s: %s", request->method, request->path, err->message);
     else
         log_debug("%s %s: %s: %s", request->method, request->path, error_name(err->code),
                   err->message);
-    return -1;
+    if (dialect->reply_error == NULL || http_started(x) || err->code == ERROR_CANCELLED)
+        return -1;
+    const struct error why = *err;
+    return dialect->reply_error(x, &why, err);
 }

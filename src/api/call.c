@@ -109,8 +109,7 @@ void api_add_text(struct arena *arena, yyjson_mut_doc *doc, yyjson_mut_val *obje
 
 void api_http_time(uint64_t unix_ms, char out[TIME_TEXT_SIZE])
 {
-    const uint64_t last = 253402300799999; /* 9999-12-31T23:59:59.999Z */
-    time_http((int64_t)(unix_ms < last ? unix_ms : last), out);
+    time_http((int64_t)(unix_ms < API_TIME_MAX ? unix_ms : API_TIME_MAX), out);
 }
 
 void api_add_http_time(yyjson_mut_doc *doc, yyjson_mut_val *object, const char *key,
@@ -119,4 +118,17 @@ void api_add_http_time(yyjson_mut_doc *doc, yyjson_mut_val *object, const char *
     char text[TIME_TEXT_SIZE];
     api_http_time(unix_ms, text);
     yyjson_mut_obj_add_strcpy(doc, object, key, text);
+}
+
+const char *api_base_url(struct http_exchange *x, const struct api *api)
+{
+    const char *host = http_request(x)->host;
+    if (api->public_url != NULL) {
+        size_t len = strlen(api->public_url);
+        while (len > 0 && api->public_url[len - 1] == '/')
+            len--;
+        return arena_dup(http_arena(x), api->public_url, len);
+    }
+    return arena_printf(http_arena(x), "http://%s",
+                        host != NULL && host[0] != '\0' ? host : "localhost");
 }

@@ -49,6 +49,11 @@ bool api_parse_uint(const char *text, uint64_t min, uint64_t max, uint64_t *ret_
  */
 void api_add_text(struct arena *arena, yyjson_mut_doc *doc, yyjson_mut_val *object, const char *key,
                   const char *exact_key, struct slice text);
+#define API_TIME_MAX UINT64_C(253402300799999) /* 9999-12-31T23:59:59.999Z */
 void api_http_time(uint64_t unix_ms, char out[TIME_TEXT_SIZE]);
 void api_add_http_time(yyjson_mut_doc *doc, yyjson_mut_val *object, const char *key,
                        uint64_t unix_ms);
+
+/* Where this server is reached, without a slash at its end. Behind a proxy only the configuration
+ * knows; without one, where this request came to is where the next one can go. */
+const char *api_base_url(struct http_exchange *x, const struct api *api);

@@ -30,6 +30,8 @@ enum {
     WEBSOCKET_PING_MS = 30 * 1000,    /* of silence; after as long again the peer is dead */
     WEBSOCKET_CLOSE_MS = 5 * 1000,    /* for the peer's answer to a Close */
 
+    FORM_FILE_HELD_MAX = 8 << 20, /* of a file whose permissions may come behind it, bytes */
+
     /* JSON */
     JSON_DEPTH_MAX = 64,
     FILE_JSON_MAX = 16 << 20, /* file content inside JSON, bytes before encoding */

@@ -72,6 +72,7 @@ static int decode_params(struct http_exchange *x, const struct captures *capture
     for (size_t i = 0; i < captures->count; i++) {
         struct slice name = captures->names[i];
         params.items[i].name = arena_dup(http_arena(x), name.data, name.len);
+        params.items[i].raw = captures->values[i];
         if (http_decode(http_arena(x), captures->values[i], &params.items[i].value, err) != 0)
             return error_set(err, ERROR_INVALID_PATH, "a broken %%-escape in the path");
     }
@@ -132,4 +133,12 @@ const char *route_param(const struct route_params *params, const char *name)
         if (strcmp(params->items[i].name, name) == 0)
             return params->items[i].value.data;
     return "";
+}
+
+struct slice route_param_raw(const struct route_params *params, const char *name)
+{
+    for (size_t i = 0; i < params->count; i++)
+        if (strcmp(params->items[i].name, name) == 0)
+            return params->items[i].raw;
+    return (struct slice){"", 0};
 }

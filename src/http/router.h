@@ -21,6 +21,7 @@ struct route_params {
     struct {
         const char *name;
         struct slice value; /* decoded, NUL-terminated, in the exchange's arena */
+        struct slice raw;   /* as it stands in the path */
     } items[ROUTE_PARAMS_MAX];
     size_t count;
 };
@@ -47,3 +48,5 @@ const struct route *route_find(const struct route *table, size_t n, struct http_
 
 /* A parameter's value; "" when the row has none of that name. */
 const char *route_param(const struct route_params *params, const char *name);
+/* The same before decoding: where an encoded slash means something else than a plain one. */
+struct slice route_param_raw(const struct route_params *params, const char *name);

@@ -121,6 +121,9 @@ int sandboxes_get_external(struct sandboxes *s, const char *workspace, const cha
  * made right after it meets the sandbox as it was checked. */
 int sandboxes_check_revision(struct sandboxes *s, const char *workspace, const char *name,
                              uint64_t revision, struct error *err);
+/* Waits until it is neither creating nor starting, and tells what has become of it. */
+int sandboxes_settle(struct sandboxes *s, const char *workspace, const char *name,
+                     struct arena *arena, struct sandbox_info *ret_info, struct error *err);
 
 struct sandbox_filter {
     const char *workspace;

@@ -7,34 +7,17 @@
 
 #include "api/v0/sandbox.h"
 
-#include <string.h>
-
 #include "api/call.h"
 #include "api/handlers.h"
 #include "api/v0/sandbox_json.h"
 #include "sandbox/processes.h"
-
-/* Behind a proxy only the configuration knows the public address; without one, where this request
- * came to is where the next one can go. */
-static const char *base_url(struct http_exchange *x, const struct api *api)
-{
-    const char *host = http_request(x)->host;
-    if (api->public_url != NULL) {
-        size_t len = strlen(api->public_url);
-        while (len > 0 && api->public_url[len - 1] == '/')
-            len--;
-        return arena_dup(http_arena(x), api->public_url, len);
-    }
-    return arena_printf(http_arena(x), "http://%s",
-                        host != NULL && host[0] != '\0' ? host : "localhost");
-}
 
 int sandbox_reply(struct http_exchange *x, int status, const struct api *api,
                   const struct sandbox_info *info, struct error *err)
 {
     struct arena *arena = http_arena(x);
     yyjson_mut_doc *doc = json_doc(arena);
-    yyjson_mut_doc_set_root(doc, sandbox_json(arena, doc, info, base_url(x, api)));
+    yyjson_mut_doc_set_root(doc, sandbox_json(arena, doc, info, api_base_url(x, api)));
     return api_reply_json(x, status, doc, err);
 }
 

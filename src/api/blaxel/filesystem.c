@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* /filesystem/{path}: files and directories, as JSON and as bytes. */
+
+#include <string.h>
+
+#include "api/blaxel/box.h"
+#include "api/blaxel/file_json.h"
+#include "api/blaxel/filesystem_form.h"
+#include "api/blaxel/handlers.h"
+#include "api/v0/file_json.h"
+#include "base/buf.h"
+#include "base/cleanup.h"
+#include "base/limits.h"
+
+/* --- GET --- */
+
+static int too_large(struct error *err)
+{
+    return error_set(err, ERROR_PAYLOAD_TOO_LARGE,
+                     "the file is larger than the %d bytes that fit into JSON; ask for it with "
+                     "Accept: application/octet-stream",
+                     FILE_JSON_MAX);
+}
+
+static int read_content(struct file_transfer *t, struct buf *content, struct error *err)
+{
+    size_t len;
+    for (;;) {
+        if (file_read_next(t, &len, err) < 0)
+            return -1;
+        if (len == 0)
+            return 0;
+        char *to = buf_reserve(content, len);
+        if (to == NULL)
+            return too_large(err);
+        if (file_transfer_take(t, to, len, err) < 0)
+            return -1;
+        buf_commit(content, len);
+    }
+}
+
+static int get_file(struct http_exchange *x, const struct file_place *place, struct error *err)
+{
+    _cleanup_(cleanup_file_transfer) struct file_transfer *t = NULL;
+    _cleanup_buf_ struct buf content = BUF_INIT(FILE_JSON_MAX);
+    struct arena *arena = http_arena(x);
+    struct file_entry entry;
+
+    if (file_read_begin(place->sandboxes, place->workspace, place->sandbox, place->path, 0,
+                        FILE_JSON_MAX + 1, arena, &entry, &t, err) < 0)
+        return -1;
+    if (entry.size > FILE_JSON_MAX)
+        return too_large(err);
+    if (read_content(t, &content, err) < 0)
+        return -1;
+    yyjson_mut_val *root;
+    yyjson_mut_doc *doc = api_json_new(arena, &root);
+    entry.path = place->path;
+    box_file_json(arena, doc, root, &entry, (struct slice){content.data, content.len});
+    return api_reply_json(x, 200, doc, err);
+}
+
+static int get_directory(struct http_exchange *x, const struct file_place *place, struct error *err)
+{
+    struct arena *arena = http_arena(x);
+    struct file_entry directory, *items = NULL;
+    size_t count = 0;
+
+    if (sandbox_file_list(place->sandboxes, place->workspace, place->sandbox, place->path, arena,
+                          &directory, &items, &count, err) < 0)
+        return -1;
+    yyjson_mut_val *root;
+    yyjson_mut_doc *doc = api_json_new(arena, &root);
+    box_directory_json(arena, doc, root, place->path, items, count);
+    return api_reply_json(x, 200, doc, err);
+}
+
+int box_file_get(struct http_exchange *x, const struct route_params *params, void *ctx,
+                 struct error *err)
+{
+    struct file_place place;
+    bool download = false;
+
+    if (box_place(x, params, ctx, BOX_PATH_ANY, &place, err) < 0 ||
+        api_query_bool(x, "download", false, &download, err) < 0)
+        return -1;
+    if (download || http_accepts(x, "application/octet-stream"))
+        return file_send_raw(x, &place, err);
+    struct error why = {0};
+    if (get_file(x, &place, &why) == 0)
+        return 0;
+    if (why.code == ERROR_IS_A_DIRECTORY && !http_started(x))
+        return get_directory(x, &place, err);
+    *err = why;
+    return -1;
+}
+
+/* --- PUT --- */
+
+struct put_request {
+    struct slice content;
+    bool is_directory;
+    const char *permissions;
+};
+
+static const struct json_field put_fields[] = {
+    {"content", JSON_BYTES, .offset = offsetof(struct put_request, content)},
+    {"isDirectory", JSON_BOOL, .offset = offsetof(struct put_request, is_directory)},
+    {"permissions", JSON_STRING, .offset = offsetof(struct put_request, permissions)},
+    {"path", JSON_IGNORED},
+};
+
+static int write_file(struct http_exchange *x, const struct file_place *place, uint64_t mode,
+                      struct slice content, struct error *err)
+{
+    _cleanup_(cleanup_file_transfer) struct file_transfer *t = NULL;
+    struct file_entry entry;
+
+    if (file_write_begin(place->sandboxes, place->workspace, place->sandbox, place->path, mode, &t,
+                         err) < 0)
+        return -1;
+    for (size_t len; content.len > 0; content.data += len, content.len -= len) {
+        len = content.len < WIRE_DATA_CHUNK ? content.len : WIRE_DATA_CHUNK;
+        if (file_write_chunk(t, len, err) < 0 || file_transfer_put(t, content.data, len, err) < 0)
+            return -1;
+    }
+    if (file_write_commit(t, http_arena(x), &entry, err) < 0)
+        return -1;
+    return file_reply_message(x, place, "File created/updated successfully", err);
+}
+
+static int make_directory(struct http_exchange *x, const struct file_place *place, uint64_t mode,
+                          struct error *err)
+{
+    struct file_entry entry;
+    if (sandbox_file_mkdir(place->sandboxes, place->workspace, place->sandbox, place->path, mode,
+                           http_arena(x), &entry, err) < 0)
+        return -1;
+    return file_reply_message(x, place, "Directory created successfully", err);
+}
+
+int box_file_put(struct http_exchange *x, const struct route_params *params, void *ctx,
+                 struct error *err)
+{
+    struct file_place place;
+    struct put_request request = {0};
+    uint64_t mode = FILE_MODE_DEFAULT;
+    yyjson_val *body;
+
+    if (box_place(x, params, ctx, BOX_PATH_ANY, &place, err) < 0)
+        return -1;
+    if (http_content_is(x, "application/octet-stream"))
+        return file_receive_raw(x, &place, err);
+    if (http_content_is(x, "multipart/form-data"))
+        return box_file_receive_form(x, &place, err);
+    if (api_json_body(x, &body, err) < 0 ||
+        (body != NULL && json_read(http_arena(x), body, "", put_fields, ARRAY_LEN(put_fields),
+                                   &request, err) < 0) ||
+        (request.permissions != NULL && permissions_parse(request.permissions, &mode, err) < 0))
+        return -1;
+    return request.is_directory ? make_directory(x, &place, mode, err)
+                                : write_file(x, &place, mode, request.content, err);
+}
+
+/* --- DELETE --- */
+
+int box_file_delete(struct http_exchange *x, const struct route_params *params, void *ctx,
+                    struct error *err)
+{
+    struct file_place place;
+    bool recursive = false;
+
+    if (box_place(x, params, ctx, BOX_PATH_ANY, &place, err) < 0 ||
+        api_query_bool(x, "recursive", false, &recursive, err) < 0)
+        return -1;
+    if (strcmp(place.path, "/") == 0)
+        return error_set(err, ERROR_INVALID_PATH, "the root directory cannot be deleted");
+    if (sandbox_file_remove(place.sandboxes, place.workspace, place.sandbox, place.path, recursive,
+                            err) < 0)
+        return -1;
+    return file_reply_message(x, &place, "File deleted successfully", err);
+}

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* The handlers that the rows of blaxel/routes.c name. Their ctx is a struct api_call (api/call.h).
+ */
+
+#include "http/router.h"
+
+/* sandbox.c, sandbox_list.c: the control plane */
+route_handler blaxel_sandbox_list, blaxel_sandbox_create, blaxel_sandbox_get, blaxel_sandbox_put,
+    blaxel_sandbox_delete, blaxel_sandbox_by_external_id;
+
+/* filesystem.c */
+route_handler box_file_get, box_file_put, box_file_delete;
+
+/* process.c */
+route_handler box_process_list, box_process_exec, box_process_get, box_process_stop,
+    box_process_kill, box_process_logs;
+
+/* health.c */
+route_handler box_health;

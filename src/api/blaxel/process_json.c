@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "api/blaxel/process_json.h"
+
+#include <inttypes.h>
+
+#include "api/call.h"
+#include "base/cleanup.h"
+
+/* An ended process's status when its exit code does not matter. */
+static const char *const statuses[] = {
+    [PROCESS_RUNNING] = "running",  [PROCESS_EXITED] = NULL,
+    [PROCESS_STOPPED] = "stopped",  [PROCESS_KILLED] = "killed",
+    [PROCESS_TIMED_OUT] = "killed", [PROCESS_OUT_OF_MEMORY] = "failed",
+};
+
+const char *box_process_status(const struct agent_process *process)
+{
+    const char *status = process->state < ARRAY_LEN(statuses) ? statuses[process->state] : NULL;
+    if (status != NULL)
+        return status;
+    return process->exit_code == 0 ? "completed" : "failed";
+}
+
+void box_output_json(struct arena *arena, yyjson_mut_doc *doc, yyjson_mut_val *object,
+                     const struct box_output *output)
+{
+    api_add_text(arena, doc, object, "logs", "logsBase64", output->logs);
+    api_add_text(arena, doc, object, "stdout", "stdoutBase64", output->out);
+    api_add_text(arena, doc, object, "stderr", "stderrBase64", output->errors);
+}
+
+void box_process_json(struct arena *arena, yyjson_mut_doc *doc, yyjson_mut_val *object,
+                      const struct agent_process *process, const struct box_output *output)
+{
+    yyjson_mut_obj_add_str(doc, object, "pid", arena_printf(arena, "%" PRIu64, process->pid));
+    api_add_text(arena, doc, object, "command", "commandBase64", slice_of(process->command));
+    yyjson_mut_obj_add_str(doc, object, "status", box_process_status(process));
+    api_add_http_time(doc, object, "startedAt", process->started_ms);
+    if (process->state != PROCESS_RUNNING)
+        api_add_http_time(doc, object, "completedAt", process->ended_ms);
+    else
+        yyjson_mut_obj_add_str(doc, object, "completedAt", "");
+    yyjson_mut_obj_add_uint(doc, object, "exitCode",
+                            process->state == PROCESS_RUNNING ? 0 : process->exit_code);
+    api_add_text(arena, doc, object, "workingDir", "workingDirBase64", slice_of(process->cwd));
+    box_output_json(arena, doc, object, output);
+}

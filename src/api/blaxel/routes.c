@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Every route that Blaxel's clients know. As in api/routes.c, the first row that fits wins. */
+
+#include "api/blaxel/routes.h"
+
+#include "api/blaxel/handlers.h"
+#include "auth/auth.h"
+#include "base/cleanup.h"
+
+/* Inside one sandbox. */
+#define IN_BOX(method, path, scope, handler)                                                       \
+    ROUTE(method, "/{workspace}/sandboxes/{name}" path, scope, handler)
+
+/* clang-format off */
+const struct route blaxel_routes[] = {
+    ROUTE("GET",    "/v0/sandboxes",                     SCOPE_READ,  blaxel_sandbox_list),
+    ROUTE("POST",   "/v0/sandboxes",                     SCOPE_WRITE, blaxel_sandbox_create),
+    ROUTE("GET",    "/v0/sandboxes/by-external-id/{id}", SCOPE_READ,  blaxel_sandbox_by_external_id),
+    ROUTE("GET",    "/v0/sandboxes/{name}",              SCOPE_READ,  blaxel_sandbox_get),
+    ROUTE("DELETE", "/v0/sandboxes/{name}",              SCOPE_WRITE, blaxel_sandbox_delete),
+};
+
+const struct route blaxel_box_routes[] = {
+    IN_BOX("GET",    "/health",             SCOPE_READ,  box_health),
+
+    IN_BOX("GET",    "/filesystem/{path*}", SCOPE_READ,  box_file_get),
+    IN_BOX("PUT",    "/filesystem/{path*}", SCOPE_WRITE, box_file_put),
+    IN_BOX("DELETE", "/filesystem/{path*}", SCOPE_WRITE, box_file_delete),
+
+};
+/* clang-format on */
+
+const size_t blaxel_route_count = ARRAY_LEN(blaxel_routes);
+const size_t blaxel_box_route_count = ARRAY_LEN(blaxel_box_routes);

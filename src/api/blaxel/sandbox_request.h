@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * The body of POST and PUT /v0/sandboxes. The object grows with every release of the clients, so
+ * members that mean nothing here are no errors: those of `spec` are kept and shown again, others
+ * are passed over. A member that is known has to be of the right type.
+ */
+
+#include "json/json.h"
+#include "sandbox/sandbox.h"
+
+struct blaxel_sandbox_request {
+    const char *name; /* NULL, and so below: not given */
+    const char *display_name;
+    const char *external_id;
+    const struct slice *labels; /* "key=value" list */
+    const bool *enabled;
+    const char *image;
+    struct sandbox_resources resources;
+    const struct slice *env;
+    const char *spec; /* what is kept of the spec, as text; NULL when none was sent */
+};
+
+/*
+ * body may be NULL. memory is in MB, and brings the cpu with it: a core for each 2048.
+ * INVALID_ARGUMENT names the member; PAYLOAD_TOO_LARGE when what is to be kept of the spec is over
+ * BLAXEL_SPEC_MAX.
+ */
+int blaxel_sandbox_request(struct arena *arena, yyjson_val *body,
+                           struct blaxel_sandbox_request *ret_request, struct error *err);

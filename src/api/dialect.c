@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Which paths belong to whom. */
+
+#include "api/dialect.h"
+
+#include <string.h>
+
+#include "api/blaxel/errors.h"
+#include "api/blaxel/routes.h"
+#include "api/routes.h"
+#include "base/cleanup.h"
+
+const struct dialect dialect_cella = {api_routes, &api_route_count, NULL};
+const struct dialect dialect_blaxel = {blaxel_routes, &blaxel_route_count, blaxel_reply_error};
+const struct dialect dialect_blaxel_box = {blaxel_box_routes, &blaxel_box_route_count,
+                                           blaxel_box_reply_error};
+
+/* The control plane's resources, below /v0. The seed's are in the singular. */
+static const char *const blaxel_resources[] = {"sandboxes", "volumes", "drives", "images",
+                                               "snapshots"};
+
+static bool takes(const char **path, const char *segment)
+{
+    size_t len = strlen(segment);
+    if (**path != '/' || strncmp(*path + 1, segment, len) != 0)
+        return false;
+    const char *rest = *path + 1 + len;
+    if (*rest != '/' && *rest != '\0')
+        return false;
+    *path = rest;
+    return true;
+}
+
+const struct dialect *dialect_of(const char *path)
+{
+    if (takes(&path, "v0")) {
+        for (size_t i = 0; i < ARRAY_LEN(blaxel_resources); i++)
+            if (takes(&path, blaxel_resources[i]))
+                return &dialect_blaxel;
+        return &dialect_cella;
+    }
+    if (*path == '/')
+        path += 1 + strcspn(path + 1, "/");
+    return takes(&path, "sandboxes") ? &dialect_blaxel_box : &dialect_cella;
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * The API speaks several dialects: the seed's shapes, and those of clients that people already
+ * have. A dialect is a part of the URL space with a table of routes and an error shape of its own.
+ * Which one a request is in follows from its path alone, so that a path that leads nowhere is
+ * refused in the shape its sender can read, and no handler ever writes an error.
+ */
+
+#include "http/router.h"
+
+struct dialect {
+    const struct route *routes;
+    const size_t *count;
+    /* Answers with *why, before which nothing was answered. NULL: as the server itself does. */
+    int (*reply_error)(struct http_exchange *x, const struct error *why, struct error *err);
+};
+
+extern const struct dialect dialect_cella;      /* everything that is none of the others */
+extern const struct dialect dialect_blaxel;     /* Blaxel's control plane: /v0/sandboxes … */
+extern const struct dialect dialect_blaxel_box; /* … and inside: /{workspace}/sandboxes/{name}/… */
+
+/* path is the request's, still encoded. */
+const struct dialect *dialect_of(const char *path);
