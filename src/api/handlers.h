@@ -18,6 +18,9 @@ route_handler v0_sandbox_list, v0_sandbox_create;
 route_handler v0_sandbox_get, v0_sandbox_delete, v0_sandbox_start, v0_sandbox_stop,
     v0_sandbox_health;
 
+/* v0/metrics.c */
+route_handler v0_sandbox_metrics, v0_metrics;
+
 /* v0/filesystem.c */
 route_handler v0_file_get, v0_file_put, v0_file_delete;
 

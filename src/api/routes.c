@@ -40,7 +40,10 @@ const struct route api_routes[] = {
     ROUTE("PUT",    "/v0/sandbox/{name}/stop",  SCOPE_WRITE,  v0_sandbox_stop),
     ROUTE("POST",   "/v0/sandbox/{name}/stop",  SCOPE_WRITE,  v0_sandbox_stop),
 
+    ROUTE("GET",    "/v0/metrics",              SCOPE_READ,   v0_metrics),
+
     IN_SANDBOX("GET",    "/health",             SCOPE_READ,   v0_sandbox_health),
+    IN_SANDBOX("GET",    "/metrics",            SCOPE_READ,   v0_sandbox_metrics),
 
     IN_SANDBOX("GET",    "/filesystem/{path*}", SCOPE_READ,   v0_file_get),
     IN_SANDBOX("PUT",    "/filesystem/{path*}", SCOPE_WRITE,  v0_file_put),

@@ -8,6 +8,7 @@
  *   instance       INSTANCE_ID_LEN characters; part of every name outside the folder (cgroups, …)
  *   api-key        the key made on the first start, mode 0600
  *   db/            SQLite; belongs to the user that cellad runs as
+ *     metrics/<id>   what a sandbox has used, in rings of a fixed size
  *   run/           0750 root:cella
  *     warden.sock    where the warden listens
  *     api.sock       every API again, for programs of this machine: faster than TCP; keys count
@@ -24,6 +25,7 @@
 #define LAYOUT_API_KEY     "api-key"
 #define LAYOUT_DB_DIR      "db"
 #define LAYOUT_DB          "db/cella.db"
+#define LAYOUT_METRICS     "db/metrics"
 #define LAYOUT_RUN         "run"
 #define LAYOUT_WARDEN_SOCK "run/warden.sock"
 #define LAYOUT_API_SOCK    "run/api.sock"

@@ -26,9 +26,9 @@ enum {
     HTTP_HEADER_TIMEOUT_MS = 15 * 1000, /* from the first byte to the end of the fields */
     HTTP_BODY_TIMEOUT_MS = 60 * 1000,   /* without a byte moving, either way */
     HTTP_CONNECTIONS_MAX = 8192,
-    WEBSOCKET_MESSAGE_MAX = 1 << 20,  /* bytes, all pieces together */
-    WEBSOCKET_PING_MS = 30 * 1000,    /* of silence; after as long again the peer is dead */
-    WEBSOCKET_CLOSE_MS = 5 * 1000,    /* for the peer's answer to a Close */
+    WEBSOCKET_MESSAGE_MAX = 1 << 20, /* bytes, all pieces together */
+    WEBSOCKET_PING_MS = 30 * 1000,   /* of silence; after as long again the peer is dead */
+    WEBSOCKET_CLOSE_MS = 5 * 1000,   /* for the peer's answer to a Close */
 
     FORM_FILE_HELD_MAX = 8 << 20, /* of a file whose permissions may come behind it, bytes */
 
@@ -40,11 +40,16 @@ enum {
     WIRE_PAYLOAD_MAX = 1 << 20, /* one frame */
     WIRE_DATA_CHUNK = 256 * 1024,
 
+    /* Metrics */
+    STATS_IDS_MAX = 16,         /* sandboxes in one question to the warden: it answers in one go */
+    METRICS_POINTS_MAX = 11000, /* of one series in an answer: a week in minutes fits */
+
     /* Sandboxes */
     ENV_VARS_MAX = 256,
     ENV_BYTES_MAX = 64 * 1024,
     COMMAND_MAX = 128 * 1024, /* what one exec argument can hold */
     EVENTS_KEPT_MAX = 100,
+    NOTES_KEPT_MAX = 200, /* what a sandbox's log says of its life besides events */
     LABELS_MAX = 64,
     LABEL_PREFIX_MAX = 253, /* of a key, before its slash: a DNS name */
     LABEL_NAME_MAX = 63,

@@ -124,6 +124,7 @@ static const struct option_row server_options[] = {
     TEXT("volume-size", "BYTES", "size of the volume for sandboxes, as 20G (made on the first start)"),
     CHOICE("storage", "auto|btrfs|plain", "where sandboxes keep their files (default: auto)"),
     CHOICE("log-level", "error|warn|info|debug", "how much it says (default: info)"),
+    TEXT("metrics-interval", "SECONDS", "between two samples of what a sandbox uses, 1 to 60 (default: 10)"),
     END_OF_OPTIONS,
 };
 

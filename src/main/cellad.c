@@ -27,6 +27,7 @@
 #include "loop/co.h"
 #include "loop/loop.h"
 #include "main/options.h"
+#include "sandbox/metrics.h"
 #include "sandbox/sandbox.h"
 #include "store/store.h"
 
@@ -103,7 +104,7 @@ static int watch_signals(struct cellad *d, struct error *err)
 }
 
 static int open_parts(struct cellad *d, const char *data, const char *key_hash, bool open_to_all,
-                      struct error *err)
+                      unsigned interval, struct error *err)
 {
     char path[4096 + 32];
     snprintf(path, sizeof(path), "%s/%s", data, LAYOUT_DB);
@@ -115,6 +116,7 @@ static int open_parts(struct cellad *d, const char *data, const char *key_hash, 
         auth_new(d->store, open_to_all, &d->auth, err) < 0 ||
         sandboxes_new(d->loop, d->store, CELLAD_FD_DATA, &d->sandboxes, err) < 0)
         return -1;
+    sandboxes_set_metrics_interval(d->sandboxes, interval);
     d->api.loop = d->loop;
     d->api.sandboxes = d->sandboxes;
     d->api.auth = d->auth;
@@ -144,7 +146,8 @@ int cellad_main(int argc, char **argv)
     prompt_turns();
     if (argv[5][0] != '\0')
         d.api.public_url = argv[5];
-    if (open_parts(&d, argv[1], argv[2], strcmp(argv[3], "open") == 0, &err) < 0 ||
+    if (open_parts(&d, argv[1], argv[2], strcmp(argv[3], "open") == 0,
+                   (unsigned)strtoul(argv[6], NULL, 10), &err) < 0 ||
         loop_run(d.loop, &err) < 0) {
         log_error("%s", err.message);
         d.status = 1;

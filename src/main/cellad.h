@@ -13,7 +13,8 @@ enum {
     CELLAD_FD_UNIX = 6,   /* listening unix socket, for the same requests */
 };
 
-/* argv: "cellad", data folder, hash of the key, "auth" or "open", log level, public URL or "". */
-enum { CELLAD_ARGS = 6 };
+/* argv: "cellad", data folder, hash of the key, "auth" or "open", log level, public URL or "",
+ * seconds between samples of what sandboxes use. */
+enum { CELLAD_ARGS = 7 };
 
 int cellad_main(int argc, char **argv);

@@ -8,9 +8,11 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/duration.h"
 #include "base/layout.h"
 #include "base/log.h"
 #include "base/quantity.h"
+#include "sandbox/metrics.h"
 
 struct option_place {
     const char *name;
@@ -26,6 +28,7 @@ static const struct option_place places[] = {
     {"--volume-size", true, offsetof(struct server_options, volume_size)},
     {"--storage", true, offsetof(struct server_options, storage)},
     {"--log-level", true, offsetof(struct server_options, log_level)},
+    {"--metrics-interval", true, offsetof(struct server_options, metrics_interval)},
     {"--no-auth", false, offsetof(struct server_options, no_auth)},
 };
 
@@ -39,6 +42,7 @@ int server_options_parse(int argc, char **argv, struct server_options *ret_optio
         .storage = "auto",
         .log_level = "info",
     };
+    uint64_t interval = METRICS_INTERVAL_DEFAULT_S;
     for (int i = 1; i < argc; i++) {
         const struct option_place *place = NULL;
         for (size_t k = 0; k < ARRAY_LEN(places); k++)
@@ -58,6 +62,13 @@ int server_options_parse(int argc, char **argv, struct server_options *ret_optio
     if (options.volume_size != NULL &&
         quantity_bytes(options.volume_size, &options.volume_bytes, err) < 0)
         return error_prefix(err, "--volume-size");
+    if (options.metrics_interval != NULL &&
+        (duration_seconds(options.metrics_interval, &interval, err) < 0 || interval < 1 ||
+         interval > METRICS_INTERVAL_MAX_S))
+        return error_set(err, ERROR_INVALID_ARGUMENT,
+                         "--metrics-interval: \"%.40s\" is not between 1 and %d seconds",
+                         options.metrics_interval, METRICS_INTERVAL_MAX_S);
+    options.metrics_interval_s = interval;
     *ret_options = options;
     return 0;
 }

@@ -12,11 +12,13 @@ struct server_options {
     const char *listen;
     const char *data;
     const char *user;
-    const char *public_url;  /* NULL: as each request's Host says */
-    const char *volume_size; /* as given: "20G"; NULL: the warden's default */
-    uint64_t volume_bytes;   /* what that is */
-    const char *storage;     /* auto, btrfs, plain */
-    const char *log_level;   /* error, warn, info, debug */
+    const char *public_url;       /* NULL: as each request's Host says */
+    const char *volume_size;      /* as given: "20G"; NULL: the warden's default */
+    uint64_t volume_bytes;        /* what that is */
+    const char *storage;          /* auto, btrfs, plain */
+    const char *log_level;        /* error, warn, info, debug */
+    const char *metrics_interval; /* as given: "10", "30s"; NULL: the default */
+    uint64_t metrics_interval_s;  /* what that is */
     bool no_auth;
 };
 

@@ -149,6 +149,8 @@ static int exec_cellad(struct supervisor *s)
     _cleanup_fd_ int program = self < 0 ? -1 : fcntl(self, F_DUPFD_CLOEXEC, FD_SAFE);
     if (program < 0 || place_fds(FDS_MAX, from, to) < 0 || drop_privileges(s->uid, s->gid) < 0)
         return -1;
+    char interval[24];
+    snprintf(interval, sizeof(interval), "%" PRIu64, s->options.metrics_interval_s);
     const char *argv[CELLAD_ARGS + 1] = {
         "cellad",
         s->dir.path,
@@ -156,6 +158,7 @@ static int exec_cellad(struct supervisor *s)
         s->options.no_auth ? "open" : "auth",
         s->options.log_level,
         s->options.public_url != NULL ? s->options.public_url : "",
+        interval,
     };
     execveat(program, "", (char **)argv, environ, AT_EMPTY_PATH);
     return -1;

@@ -18,6 +18,7 @@
 #include "base/arena.h"
 #include "base/cleanup.h"
 #include "base/layout.h"
+#include "base/limits.h"
 #include "base/log.h"
 #include "loop/co.h"
 #include "loop/net.h"
@@ -228,6 +229,34 @@ static int native_list(struct provider *p,
     return rc;
 }
 
+struct stats_ctx {
+    int (*each)(void *ctx, const struct warden_sample *sample, struct error *err);
+    void *ctx;
+};
+
+static int stats_item(void *arg, const void *item, struct error *err)
+{
+    struct stats_ctx *stats = arg;
+    return stats->each(stats->ctx, item, err);
+}
+
+static int native_stats(struct provider *p, struct slice ids,
+                        int (*each)(void *ctx, const struct warden_sample *sample,
+                                    struct error *err),
+                        void *ctx, struct error *err)
+{
+    struct channel *channel;
+    struct stats_ctx stats = {each, ctx};
+    struct warden_stats msg = {.ids = ids};
+    if (ready_channel(native_of(p), &channel, err) < 0)
+        return -1;
+    struct arena *arena = arena_new();
+    int rc = channel_list(channel, &warden_stats_schema, &msg, &warden_sample_schema, arena,
+                          STATS_IDS_MAX, stats_item, &stats, CALL_TIMEOUT_MS, err);
+    arena_free(arena);
+    return rc;
+}
+
 static int native_connect(struct provider *p, const char *id, int *ret_fd, struct error *err)
 {
     struct native *n = native_of(p);
@@ -266,6 +295,7 @@ static const struct provider_ops native_ops = {
     .stop = native_stop,
     .remove = native_remove,
     .list = native_list,
+    .stats = native_stats,
     .connect = native_connect,
     .about = native_about,
     .free = native_free,

@@ -34,6 +34,10 @@ struct provider_ops {
     int (*list)(struct provider *p,
                 int (*each)(void *ctx, const struct warden_entry *entry, struct error *err),
                 void *ctx, struct error *err);
+    /* What the running ones among these (a list of at most STATS_IDS_MAX ids) use. */
+    int (*stats)(struct provider *p, struct slice ids,
+                 int (*each)(void *ctx, const struct warden_sample *sample, struct error *err),
+                 void *ctx, struct error *err);
     /* A new connection to a running sandbox's agent. */
     int (*connect)(struct provider *p, const char *id, int *ret_fd, struct error *err);
     /* What is in force, for people: storage and cgroups. Strings belong to the provider. */

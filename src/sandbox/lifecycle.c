@@ -85,6 +85,7 @@ static int with_patience(struct sandbox *sb, int (*step)(struct sandbox *, struc
 static void drive_start(struct sandbox *sb)
 {
     struct error err;
+    sandbox_note(sb, NOTE_INFO, "Starting sandbox...");
     if (with_patience(sb, start_once, &err) < 0) {
         log_error("sandbox %s: start failed: %s", sb->id, err.message);
         if (sb->goal == GOAL_RUNNING)
@@ -97,6 +98,7 @@ static void drive_start(struct sandbox *sb)
         return;
     }
     sb->up = true;
+    metrics_started(sb);
     if (sb->goal != GOAL_RUNNING)
         return;
     sandbox_set_status(sb, SANDBOX_RUNNING);
@@ -108,6 +110,7 @@ static void drive_stop(struct sandbox *sb)
 {
     struct error err;
     const char *reason = sb->stop_reason;
+    sandbox_note(sb, NOTE_INFO, "Stopping sandbox...");
     if (with_patience(sb, stop_once, &err) < 0) {
         log_error("sandbox %s: stop failed: %s", sb->id, err.message);
         sb->goal = GOAL_RUNNING; /* it still runs, so say so */
@@ -139,6 +142,7 @@ static void drive_delete(struct sandbox *sb)
         save_or_log(sb);
         return;
     }
+    metrics_forget(sb);
     sandbox_remove(sb);
 }
 
@@ -157,6 +161,7 @@ static void driver(void *arg)
             break;
     }
     sb->driven = false;
+    sandbox_save_notes(sb); /* last: nobody waits for them */
     sandbox_drop(sb);
     if (--s->drivers == 0)
         co_cond_wake_all(&s->idle);
@@ -276,4 +281,5 @@ void sandboxes_stop_all(struct sandboxes *s)
     while (s->drivers > 0)
         if (co_cond_wait(s->loop, &s->idle, SHUTDOWN_WAIT_MS, &err) < 0)
             break;
+    metrics_stop(s);
 }

@@ -159,9 +159,20 @@ static int load_event(void *ctx, const char *id, const struct store_event *event
     return 0;
 }
 
+static int load_note(void *ctx, const char *id, const struct store_note *note, struct error *err)
+{
+    struct sandboxes *s = ctx;
+    struct sandbox *sb;
+    HASH_FIND(by_id, s->ids, id, strlen(id), sb);
+    if (sb != NULL)
+        sandbox_load_note(sb, note);
+    return 0;
+}
+
 int sandboxes_recover(struct sandboxes *s, struct error *err)
 {
-    struct store_load load = {.sandbox = load_sandbox, .event = load_event, .ctx = s};
+    struct store_load load = {
+        .sandbox = load_sandbox, .event = load_event, .note = load_note, .ctx = s};
     if (store_last_revision(s->store, &s->revision, err) < 0 ||
         store_load_all(s->store, &load, err) < 0)
         return -1;
@@ -174,7 +185,7 @@ int sandboxes_recover(struct sandboxes *s, struct error *err)
     each_sandbox(s, &census, resume);
     remove_strangers(s, &census);
     census_release(&census);
-    return 0;
+    return metrics_start(s, err);
 }
 
 /* --- while it runs --- */
@@ -267,7 +278,9 @@ int sandboxes_new(struct loop *loop, struct store *store, int data_dir_fd,
     s->loop = loop;
     s->store = store;
     struct provider_events events = {.exited = on_exited, .reconnected = on_reconnected, .ctx = s};
-    if (provider_native_new(loop, data_dir_fd, &events, &s->provider, err) < 0) {
+    if (metrics_new(s, data_dir_fd, err) < 0 ||
+        provider_native_new(loop, data_dir_fd, &events, &s->provider, err) < 0) {
+        metrics_free(s);
         free(s);
         return -1;
     }
@@ -281,6 +294,7 @@ void sandboxes_free(struct sandboxes *s)
         return;
     while (s->ids != NULL)
         sandbox_remove(s->ids);
+    metrics_free(s);
     s->provider->ops->free(s->provider);
     free(s);
 }

@@ -49,6 +49,8 @@ static void sandbox_free(struct sandbox *sb)
     for (size_t i = 0; i < sb->event_count; i++)
         free(sb->events[i].message);
     free(sb->events);
+    sandbox_free_notes(sb);
+    free(sb->usage);
     free(sb->id);
     free(sb->workspace);
     free(sb->name);

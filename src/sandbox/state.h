@@ -29,6 +29,16 @@ struct event_record {
     uint64_t revision;
 };
 
+/* What a sandbox's log says besides its events: steps under way, and what befell it. */
+enum note_level { NOTE_DEBUG, NOTE_INFO, NOTE_WARN, NOTE_ERROR };
+
+struct note_record {
+    uint64_t number; /* counts up, in this sandbox */
+    int64_t time_ms;
+    enum note_level level;
+    char *message;
+};
+
 struct sandbox {
     struct sandboxes *owner;
     char *id;
@@ -48,6 +58,10 @@ struct sandbox {
     char created_by[ACTOR_MAX], updated_by[ACTOR_MAX];
     struct event_record *events;
     size_t event_count;
+    struct note_record *notes; /* oldest first */
+    size_t note_count;
+    size_t notes_unsaved; /* the last so many are not in the store yet */
+    struct usage *usage;  /* metrics.c's; NULL before the first sample */
 
     char *clone_of; /* id of the sandbox whose files it is still to be given; NULL: none */
     bool copying;   /* that is being done */
@@ -81,6 +95,7 @@ struct sandboxes {
     unsigned drivers; /* driver coroutines at work */
     struct co_cond idle;
     bool closing;
+    struct sampler *sampler;
 };
 
 /* registry.c */
@@ -103,6 +118,22 @@ void sandbox_set_status(struct sandbox *sb, enum sandbox_status status);
 void sandbox_touch(struct sandbox *sb);
 /* Writes it to the store, with its newest event when with_event. */
 int sandbox_save(struct sandbox *sb, bool with_event, struct error *err);
+
+/* notes.c */
+void sandbox_note(struct sandbox *sb, enum note_level level, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+void sandbox_load_note(struct sandbox *sb, const struct store_note *note);
+/* Writes to the store what it does not have yet. On a coroutine; failures are logged. */
+void sandbox_save_notes(struct sandbox *sb);
+void sandbox_free_notes(struct sandbox *sb);
+
+/* metrics.c */
+int metrics_new(struct sandboxes *s, int data_dir_fd, struct error *err);
+int metrics_start(struct sandboxes *s, struct error *err); /* when all sandboxes are known */
+void metrics_stop(struct sandboxes *s); /* on a coroutine: writes what is not written yet */
+void metrics_free(struct sandboxes *s);
+void metrics_started(struct sandbox *sb); /* its counters begin at zero */
+void metrics_forget(struct sandbox *sb);  /* on a coroutine: its history goes */
 
 /* lifecycle.c */
 void sandbox_drive(struct sandbox *sb); /* sees to it that the goal is worked on */

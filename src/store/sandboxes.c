@@ -93,6 +93,41 @@ int store_put_sandbox(struct store *store, const struct store_sandbox *row,
     return store_change(store, put_sandbox, &put, err);
 }
 
+struct add_notes {
+    const char *id;
+    const struct store_note *notes;
+    size_t count;
+};
+
+static int add_notes(struct sql_db *db, void *arg, struct error *err)
+{
+    static const char doing[] = "storing a log";
+    const struct add_notes *add = arg;
+    for (size_t i = 0; i < add->count; i++) {
+        const struct store_note *note = &add->notes[i];
+        const struct sql_param params[] = {
+            PARAM_TEXT(add->id),       PARAM_INT((int64_t)note->number),
+            PARAM_INT(note->time_ms),  PARAM_INT((int64_t)note->level),
+            PARAM_TEXT(note->message),
+        };
+        if (sql_run(db, SQL_NOTE_ADD, params, ARRAY_LEN(params), doing, err) < 0)
+            return -1;
+    }
+    if (add->count == 0 || add->notes[add->count - 1].number <= NOTES_KEPT_MAX)
+        return 0;
+    const struct sql_param trim[] = {
+        PARAM_TEXT(add->id),
+        PARAM_INT((int64_t)add->notes[add->count - 1].number - NOTES_KEPT_MAX)};
+    return sql_run(db, SQL_NOTE_TRIM, trim, ARRAY_LEN(trim), doing, err);
+}
+
+int store_add_notes(struct store *store, const char *id, const struct store_note *notes,
+                    size_t count, struct error *err)
+{
+    struct add_notes add = {id, notes, count};
+    return store_change(store, add_notes, &add, err);
+}
+
 static int delete_sandbox(struct sql_db *db, void *arg, struct error *err)
 {
     const struct sql_param params[] = {PARAM_TEXT((const char *)arg)};
@@ -136,6 +171,30 @@ static int load_event(void *ctx, sqlite3_stmt *row, struct error *err)
     return load->to->event(load->to->ctx, load->id, &event, err);
 }
 
+static int load_note(void *ctx, sqlite3_stmt *row, struct error *err)
+{
+    const struct load *load = ctx;
+    const struct store_note note = {
+        .number = (uint64_t)sqlite3_column_int64(row, 0),
+        .time_ms = sqlite3_column_int64(row, 1),
+        .level = (uint64_t)sqlite3_column_int64(row, 2),
+        .message = text(row, 3),
+    };
+    return load->to->note(load->to->ctx, load->id, &note, err);
+}
+
+/* The events and the log of the sandbox that was loaded last. */
+static int load_story(struct load *load, struct error *err)
+{
+    const struct sql_param params[] = {PARAM_TEXT(load->id)};
+    if (load->to->event != NULL &&
+        sql_each(load->db, SQL_EVENTS_OF, params, 1, load_event, load, "loading events", err) < 0)
+        return -1;
+    if (load->to->note == NULL)
+        return 0;
+    return sql_each(load->db, SQL_NOTES_OF, params, 1, load_note, load, "loading a log", err);
+}
+
 static int load_sandbox(void *ctx, sqlite3_stmt *row, struct error *err)
 {
     struct load *load = ctx;
@@ -164,11 +223,8 @@ static int load_sandbox(void *ctx, sqlite3_stmt *row, struct error *err)
     };
     if (load->to->sandbox(load->to->ctx, &sandbox, err) < 0)
         return -1;
-    if (load->to->event == NULL)
-        return 0;
     load->id = sandbox.id;
-    const struct sql_param params[] = {PARAM_TEXT(sandbox.id)};
-    return sql_each(load->db, SQL_EVENTS_OF, params, 1, load_event, load, "loading events", err);
+    return load_story(load, err);
 }
 
 static int load_all(struct sql_db *db, void *arg, struct error *err)

@@ -93,6 +93,15 @@ const struct migration schema_migrations[] = {
         "  name TEXT NOT NULL PRIMARY KEY,"
         "  value BLOB NOT NULL"
         ") STRICT, WITHOUT ROWID;"},
+    /* The notes of a sandbox lie together, in order. */
+    {5, "CREATE TABLE note ("
+        "  sandbox TEXT NOT NULL REFERENCES sandbox (id) ON DELETE CASCADE,"
+        "  number INTEGER NOT NULL,"
+        "  time_ms INTEGER NOT NULL,"
+        "  level INTEGER NOT NULL,"
+        "  message TEXT NOT NULL,"
+        "  PRIMARY KEY (sandbox, number)"
+        ") STRICT, WITHOUT ROWID;"},
 };
 const size_t schema_migration_count = ARRAY_LEN(schema_migrations);
 

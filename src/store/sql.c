@@ -41,6 +41,12 @@ static const char *const texts[SQL_COUNT] = {
     [SQL_EVENTS_OF] = "SELECT type, status, message, time_ms, revision FROM event"
                       " WHERE sandbox = ?1 ORDER BY revision",
 
+    [SQL_NOTE_ADD] = "INSERT INTO note (sandbox, number, time_ms, level, message)"
+                     " VALUES (?1, ?2, ?3, ?4, ?5)",
+    [SQL_NOTE_TRIM] = "DELETE FROM note WHERE sandbox = ?1 AND number <= ?2",
+    [SQL_NOTES_OF] = "SELECT number, time_ms, level, message FROM note"
+                     " WHERE sandbox = ?1 ORDER BY number",
+
     [SQL_REVISION_GIVEN] = "UPDATE counter SET value = ?1 WHERE name = 'revision' AND value < ?1",
     [SQL_REVISION_LAST] = "SELECT value FROM counter WHERE name = 'revision'",
 

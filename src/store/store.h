@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * What outlives the process: sandboxes, their events, workspaces, API keys. SQLite (WAL,
+ * What outlives the process: sandboxes, their events and logs, workspaces, API keys. SQLite (WAL,
  * synchronous=NORMAL: a commit survives the death of any process, the last ones may be lost in a
  * power cut); all SQL of the project is in this folder.
  *
@@ -48,6 +48,14 @@ struct store_event {
     uint64_t revision; /* one sequence over all sandboxes; shown as "rev-123" */
 };
 
+/* A line of a sandbox's log that is no event. */
+struct store_note {
+    uint64_t number; /* counts up, in the sandbox */
+    int64_t time_ms;
+    uint64_t level; /* sandbox/state.h's numbers */
+    const char *message;
+};
+
 /* Opens or makes the database at path and brings its schema up to date (migrations are numbered,
  * each in a transaction; a database from a newer version is refused). loop may be NULL: then every
  * call is made directly. read_only: for looking at another process's database. */
@@ -62,6 +70,8 @@ struct store_load {
     int (*event)(void *ctx, const char *sandbox_id, const struct store_event *event,
                  struct error *err);
     void *ctx;
+    int (*note)(void *ctx, const char *sandbox_id, const struct store_note *note,
+                struct error *err); /* after the events; may be NULL, as event may */
 };
 int store_load_all(struct store *store, const struct store_load *load, struct error *err);
 
@@ -69,7 +79,10 @@ int store_load_all(struct store *store, const struct store_load *load, struct er
  * newest EVENTS_KEPT_MAX events. ALREADY_EXISTS when the workspace has another one of that name. */
 int store_put_sandbox(struct store *store, const struct store_sandbox *row,
                       const struct store_event *event, struct error *err);
-/* With its events. Fine when it is not there. */
+/* Appends lines to a sandbox's log, and keeps the newest NOTES_KEPT_MAX. */
+int store_add_notes(struct store *store, const char *id, const struct store_note *notes,
+                    size_t count, struct error *err);
+/* With its events and log. Fine when it is not there. */
 int store_delete_sandbox(struct store *store, const char *id, struct error *err);
 /* The highest revision ever given out, so that numbers are not used twice. */
 int store_last_revision(struct store *store, uint64_t *ret_revision, struct error *err);

@@ -16,13 +16,14 @@
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "warden/files.h"
 #include "warden/mountinfo.h"
 
-enum { GROUP_PATH_MAX = 64, PROCS_TEXT_MAX = 64 * 1024 };
+enum { GROUP_PATH_MAX = 64, PROCS_TEXT_MAX = 64 * 1024, STAT_TEXT_MAX = 4096 };
 
 static const char *const tree_names[CGROUP_TREES] = {
     [CGROUP_UNIFIED] = "cgroup2",
@@ -319,6 +320,48 @@ uint64_t cgroup_oom_kills(const struct cgroups *cgroups, const char *id)
     if (file_read_at(parent, path, text, sizeof(text), NULL) < 0)
         return 0;
     return cgroup_flat_value(text, "oom_kill");
+}
+
+/* ---- what they use ---- */
+
+static bool read_group(int parent, const char *id, const char *file, char *text, size_t size)
+{
+    char path[GROUP_PATH_MAX];
+    group_path(path, id, file);
+    return file_read_at(parent, path, text, size, NULL) == 0;
+}
+
+static uint64_t working_set(int parent, const char *id, const char *inactive_line, uint64_t charged)
+{
+    char text[STAT_TEXT_MAX];
+    if (!read_group(parent, id, "memory.stat", text, sizeof(text)))
+        return charged;
+    uint64_t inactive = cgroup_flat_value(text, inactive_line);
+    return inactive < charged ? charged - inactive : 0;
+}
+
+void cgroup_sample(const struct cgroups *cgroups, const char *id, struct warden_sample *sample)
+{
+    const struct cgroup_backend *backend = cgroups->backend;
+    int memory = cgroups->parents[backend->memory_tree];
+    struct timespec now;
+    char text[512];
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    if (read_group(cgroups->parents[CGROUP_UNIFIED], id, "cpu.stat", text, sizeof(text))) {
+        sample->time_usec = (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
+        sample->cpu_usec = cgroup_flat_value(text, "usage_usec");
+        sample->known |= SAMPLE_CPU;
+    }
+    if (read_group(memory, id, backend->memory_file, text, sizeof(text))) {
+        sample->memory_bytes =
+            working_set(memory, id, backend->inactive_line, strtoull(text, NULL, 10));
+        sample->known |= SAMPLE_MEMORY;
+    }
+    if (read_group(cgroups->parents[backend->pids_tree], id, "pids.current", text, sizeof(text))) {
+        uint64_t tasks = strtoull(text, NULL, 10);
+        sample->tasks = tasks > backend->pids_of_agent ? tasks - backend->pids_of_agent : 0;
+    }
+    sample->oom_kills = cgroup_oom_kills(cgroups, id);
 }
 
 /* ---- removal ---- */

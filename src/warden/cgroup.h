@@ -31,6 +31,7 @@
 
 #include "base/error.h"
 #include "base/limits.h"
+#include "wire/messages.h"
 
 enum cgroup_tree { CGROUP_UNIFIED, CGROUP_MEMORY, CGROUP_CPU, CGROUP_PIDS, CGROUP_TREES };
 
@@ -82,7 +83,11 @@ struct cgroup_backend {
     int (*limit)(const struct cgroups *cgroups, const char *id, const struct cgroup_limits *limits,
                  struct cgroup_set *set, struct error *err);
     enum cgroup_tree memory_tree;
-    const char *oom_file; /* has a line "oom_kill N" */
+    const char *oom_file;      /* has a line "oom_kill N" */
+    const char *memory_file;   /* bytes charged */
+    const char *inactive_line; /* of memory.stat: file pages that nobody used lately */
+    enum cgroup_tree pids_tree;
+    unsigned pids_of_agent; /* how many of pids.current are not commands */
 };
 
 extern const struct cgroup_backend cgroup_v1, cgroup_v2;
@@ -109,6 +114,13 @@ bool cgroup_work_busy(const struct cgroups *cgroups, const char *id);
 
 /* How many of its processes the memory limit has ended. */
 uint64_t cgroup_oom_kills(const struct cgroups *cgroups, const char *id);
+
+/*
+ * What a sandbox uses, by its groups. The cgroup2 tree counts cpu time whether it has the
+ * controller or not, so that is where it is read on v1 too (whose cpuacct may be mounted nowhere).
+ * Numbers that cannot be read are not in `known` (wire/messages.h).
+ */
+void cgroup_sample(const struct cgroups *cgroups, const char *id, struct warden_sample *sample);
 
 /* 1 when all its groups are gone, 0 when a process is still leaving, -1 on errors. */
 int cgroup_remove(const struct cgroups *cgroups, const char *id, struct error *err);

@@ -92,4 +92,7 @@ const struct cgroup_backend cgroup_v1 = {
     .limit = limit,
     .memory_tree = CGROUP_MEMORY,
     .oom_file = "memory.oom_control",
+    .memory_file = "memory.usage_in_bytes",
+    .inactive_line = "total_inactive_file",
+    .pids_tree = CGROUP_PIDS,
 };

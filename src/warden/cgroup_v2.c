@@ -64,4 +64,8 @@ const struct cgroup_backend cgroup_v2 = {
     .limit = limit,
     .memory_tree = CGROUP_UNIFIED,
     .oom_file = "memory.events",
+    .memory_file = "memory.current",
+    .inactive_line = "inactive_file",
+    .pids_tree = CGROUP_UNIFIED,
+    .pids_of_agent = 1,
 };

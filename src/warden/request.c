@@ -18,6 +18,7 @@ union request {
     struct plan plan;
     struct warden_stop stop;
     struct warden_ref ref;
+    struct warden_stats stats;
 };
 
 /* ---- answers ---- */
@@ -182,6 +183,13 @@ static int handle_list(struct connection *connection, uint32_t id, const union r
     return 0;
 }
 
+static int handle_stats(struct connection *connection, uint32_t id, const union request *request,
+                        struct error *err)
+{
+    stats_answer(connection, id, &request->stats);
+    return 0;
+}
+
 static const struct {
     const struct wire_schema *schema;
     int (*handle)(struct connection *connection, uint32_t id, const union request *request,
@@ -189,7 +197,7 @@ static const struct {
 } rows[] = {
     {&warden_hello_schema, handle_hello}, {&warden_start_schema, handle_start},
     {&warden_stop_schema, handle_stop},   {&warden_remove_schema, handle_remove},
-    {&warden_list_schema, handle_list},
+    {&warden_list_schema, handle_list},   {&warden_stats_schema, handle_stats},
 };
 
 int request_handle(struct connection *connection, const struct frame_header *header,

@@ -51,6 +51,9 @@ struct sandbox {
     struct source channel;                   /* MAKING: from the child */
     uint64_t deadline_ms;                    /* 0: none; what happens then depends on the state */
     uint64_t kill_at_ms;                     /* ENDING: the end of the grace */
+    bool disk_measured;                      /* disk_bytes is there */
+    uint64_t disk_bytes;                     /* as last measured (meter.h) */
+    uint64_t disk_measure_at_ms;             /* when to measure again; 0: not asked for yet */
     struct waiter *starter;                  /* who asked for it */
     struct waiter *waiters;                  /* who asked for its end */
     struct error failure;                    /* why it could not be made; code 0: it could */

@@ -246,3 +246,34 @@ int storage_each(const struct storage *storage, storage_fn fn, void *arg, struct
     struct layer_walk walk = {.fn = fn, .arg = arg};
     return dir_each(storage->fd, ".", visit_layer, &walk, err);
 }
+
+/* ---- what a layer takes ---- */
+
+bool storage_usage(const struct storage *storage, const char *id, uint64_t *ret_bytes)
+{
+    return storage->backend->usage != NULL &&
+           storage->backend->usage(storage, id, ret_bytes, NULL) == 0;
+}
+
+enum { BLOCK_SIZE = 512 }; /* of st_blocks, whatever the file system's are */
+
+static int measure_entry(int dirfd, const char *name, void *arg)
+{
+    uint64_t *bytes = arg;
+    struct stat st;
+    if (fstatat(dirfd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+        return 0; /* removed meanwhile */
+    if (S_ISDIR(st.st_mode))
+        dir_each(dirfd, name, measure_entry, bytes, NULL);
+    /* Each of a file's names takes its share, so that together they take what the file does. */
+    uint64_t names = S_ISDIR(st.st_mode) || st.st_nlink == 0 ? 1 : st.st_nlink;
+    *bytes += (uint64_t)st.st_blocks * BLOCK_SIZE / names;
+    return 0;
+}
+
+uint64_t storage_measure(const struct storage *storage, const char *id)
+{
+    uint64_t bytes = 0;
+    measure_entry(storage->fd, id, &bytes);
+    return bytes;
+}

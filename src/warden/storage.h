@@ -29,6 +29,10 @@ struct storage_backend {
     int (*limit)(const struct storage *storage, const char *id, uint64_t bytes, struct error *err);
     /* Ends the life of the entry; may take long when `slow`. */
     int (*destroy)(const struct storage *storage, const char *name, struct error *err);
+    /* Bytes that the layer takes, what is not on the disk yet included. NULL: nobody keeps count,
+     * and only a walk over its files would tell (storage_measure()). */
+    int (*usage)(const struct storage *storage, const char *id, uint64_t *ret_bytes,
+                 struct error *err);
     bool slow;
 };
 
@@ -39,6 +43,7 @@ struct storage {
     bool mounted;         /* a loop volume of ours is on it */
     bool quota_off;       /* the file system has none */
     char description[96]; /* for people: "btrfs loop volume, simple quota" */
+    char qgroups[80];     /* btrfs: where the kernel shows quota groups; "": nowhere */
 };
 
 extern const struct storage_backend storage_btrfs, storage_plain;
@@ -70,6 +75,11 @@ bool storage_exists(const struct storage *storage, const char *id);
  * later warden finishes what storage_destroy() could not. */
 int storage_detach(const struct storage *storage, const char *id, struct error *err);
 int storage_destroy(const struct storage *storage, const char *id, struct error *err);
+
+/* What a layer takes, at once; false when nobody keeps count. */
+bool storage_usage(const struct storage *storage, const char *id, uint64_t *ret_bytes);
+/* The same by walking over it, which takes as long as it has files: for a child. */
+uint64_t storage_measure(const struct storage *storage, const char *id);
 
 typedef int (*storage_fn)(const char *id, void *arg);
 int storage_each(const struct storage *storage, storage_fn fn, void *arg, struct error *err);

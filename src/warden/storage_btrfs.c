@@ -11,8 +11,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <linux/btrfs.h>
+#include <linux/btrfs_tree.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
@@ -23,6 +26,20 @@
 #include "warden/files.h"
 
 enum { QUOTA_ENABLE_SIMPLE = 4 }; /* BTRFS_QUOTA_CTL_ENABLE_SIMPLE_QUOTA of newer headers */
+
+/* Where sysfs has this file system's quota groups (Linux 5.9). */
+static void find_qgroups(struct storage *storage)
+{
+    struct btrfs_ioctl_fs_info_args info = {0};
+    char uuid[40];
+    size_t len = 0;
+    if (ioctl(storage->fd, BTRFS_IOC_FS_INFO, &info) < 0)
+        return;
+    for (int i = 0; i < BTRFS_FSID_SIZE; i++)
+        len += (size_t)snprintf(uuid + len, sizeof(uuid) - len, "%s%02x",
+                                i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "", info.fsid[i]);
+    snprintf(storage->qgroups, sizeof(storage->qgroups), "/sys/fs/btrfs/%s/qgroups", uuid);
+}
 
 void storage_btrfs_enable_quota(struct storage *storage)
 {
@@ -39,6 +56,8 @@ void storage_btrfs_enable_quota(struct storage *storage)
         }
     }
     snprintf(storage->description, sizeof(storage->description), "btrfs %s, %s", where, quota);
+    if (!storage->quota_off)
+        find_qgroups(storage);
 }
 
 static int create(const struct storage *storage, const char *id, bool *ret_fresh, struct error *err)
@@ -78,9 +97,42 @@ static int destroy(const struct storage *storage, const char *name, struct error
     return error_sys(err, "removing the subvolume %s", name);
 }
 
+static int read_qgroup(const struct storage *storage, uint64_t subvolume, const char *file,
+                       uint64_t *ret_value, struct error *err)
+{
+    char path[sizeof(storage->qgroups) + 48], text[32];
+    snprintf(path, sizeof(path), "%s/0_%" PRIu64 "/%s", storage->qgroups, subvolume, file);
+    if (file_read_at(AT_FDCWD, path, text, sizeof(text), err) < 0)
+        return -1;
+    *ret_value = strtoull(text, NULL, 10);
+    return 0;
+}
+
+/* What the quota is compared with: extents that are accounted for, and data that has been written
+ * but not to the disk yet. The quota tree would give the first alone, as of the last commit. */
+static int usage(const struct storage *storage, const char *id, uint64_t *ret_bytes,
+                 struct error *err)
+{
+    _cleanup_fd_ int fd = -1;
+    struct btrfs_ioctl_ino_lookup_args lookup = {.objectid = BTRFS_FIRST_FREE_OBJECTID};
+    uint64_t referenced, reserved;
+    if (storage->qgroups[0] == '\0')
+        return error_set(err, ERROR_UNAVAILABLE, "quota groups are not shown here");
+    if (dir_open_at(storage->fd, id, &fd, err) < 0)
+        return -1;
+    if (ioctl(fd, BTRFS_IOC_INO_LOOKUP, &lookup) < 0)
+        return error_sys(err, "finding the subvolume of %s", id);
+    if (read_qgroup(storage, lookup.treeid, "referenced", &referenced, err) < 0 ||
+        read_qgroup(storage, lookup.treeid, "rsv_data", &reserved, err) < 0)
+        return -1;
+    *ret_bytes = referenced + reserved;
+    return 0;
+}
+
 const struct storage_backend storage_btrfs = {
     .name = "btrfs",
     .create = create,
     .limit = limit,
     .destroy = destroy,
+    .usage = usage,
 };

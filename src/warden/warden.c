@@ -221,7 +221,7 @@ static void listener_ready(struct source *source, uint32_t events)
     connection_accept_all(warden, source->fd);
 }
 
-/* Sandboxes are reaped through their pidfds; what else dies here are removals. */
+/* Sandboxes are reaped through their pidfds; what else dies here are removals and the meter. */
 static void reap_removals(struct warden *warden)
 {
     for (struct removal **at = &warden->removals; *at != NULL;) {
@@ -255,10 +255,12 @@ static void signal_ready(struct source *source, uint32_t events)
     struct warden *warden = container_of(source, struct warden, signals);
     struct signalfd_siginfo info;
     while (read(source->fd, &info, sizeof(info)) == sizeof(info)) {
-        if (info.ssi_signo == SIGCHLD)
+        if (info.ssi_signo == SIGCHLD) {
             reap_removals(warden);
-        else
+            meter_reap(&warden->meter);
+        } else {
             end_all(warden);
+        }
     }
 }
 
@@ -307,6 +309,7 @@ int warden_init(struct warden *warden, const struct warden_options *options, str
         .epoll_fd = -1,
         .listener = SOURCE_INIT,
         .signals = SOURCE_INIT,
+        .meter = {.channel = SOURCE_INIT},
     };
     umask(022);
     if (open_loop(warden, err) < 0 || open_parts(warden, err) < 0 ||
@@ -366,6 +369,7 @@ int warden_shutdown(struct warden *warden, struct error *err)
     while (warden->connections != NULL)
         connection_close(warden->connections);
     source_close(&warden->listener);
+    meter_stop(&warden->meter);
     cgroups_remove_parents(&warden->cgroups);
     cgroups_close(&warden->cgroups);
     image_close(&warden->host);

@@ -18,6 +18,7 @@
 #include "warden/cgroup.h"
 #include "warden/ids.h"
 #include "warden/image.h"
+#include "warden/meter.h"
 #include "warden/record.h"
 #include "warden/sandbox.h"
 #include "warden/source.h"
@@ -73,6 +74,7 @@ struct warden {
     uint64_t connections_made;
     struct sandbox *sandboxes;
     struct removal *removals;
+    struct meter meter;
     bool stopping;
 };
 
@@ -107,6 +109,9 @@ void answer_waiters(struct warden *warden, struct waiter **waiters, const struct
 void answer_started(struct sandbox *sandbox);
 void announce_exit(struct sandbox *sandbox);
 struct waiter *waiter_new(struct waiter from);
+
+/* Answers WARDEN_STATS (stats.c). */
+void stats_answer(struct connection *connection, uint32_t id, const struct warden_stats *request);
 
 /* ---- sandboxes ---- */
 

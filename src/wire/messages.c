@@ -107,6 +107,23 @@ static const struct wire_field exited_fields[] = {
 };
 SCHEMA(warden_exited_schema, WARDEN_EXITED, struct warden_exited, exited_fields);
 
+static const struct wire_field stats_fields[] = {
+    STRV(1, struct warden_stats, ids, STATS_IDS_MAX *(ID_MAX + 1)),
+};
+SCHEMA(warden_stats_schema, WARDEN_STATS, struct warden_stats, stats_fields);
+
+static const struct wire_field sample_fields[] = {
+    STR_REQUIRED(1, struct warden_sample, id, ID_MAX),
+    U64(2, struct warden_sample, known),
+    U64(3, struct warden_sample, cpu_usec),
+    U64(4, struct warden_sample, memory_bytes),
+    U64(5, struct warden_sample, disk_bytes),
+    U64(6, struct warden_sample, tasks),
+    U64(7, struct warden_sample, oom_kills),
+    U64(8, struct warden_sample, time_usec),
+};
+SCHEMA(warden_sample_schema, WARDEN_SAMPLE, struct warden_sample, sample_fields);
+
 static const struct wire_field agent_about_fields[] = {
     U64(1, struct agent_about, version),
     U64(2, struct agent_about, started_ms),
@@ -219,16 +236,14 @@ SCHEMA(file_entry_schema, FILE_ENTRY, struct file_entry, file_entry_fields);
 SCHEMA_EMPTY(file_end_schema, FILE_END);
 
 const struct wire_schema *const wire_schemas[] = {
-    &wire_ok_schema,      &wire_error_schema,     &warden_hello_schema,
-    &warden_about_schema, &warden_start_schema,   &warden_started_schema,
-    &warden_stop_schema,  &warden_remove_schema,  &warden_list_schema,
-    &warden_entry_schema, &warden_exited_schema,  &agent_hello_schema,
-    &agent_about_schema,  &agent_exec_schema,     &agent_wait_schema,
-    &agent_get_schema,    &agent_list_schema,     &agent_process_schema,
-    &agent_stop_schema,   &agent_log_read_schema, &agent_log_schema,
-    &file_stat_schema,    &file_list_schema,      &file_read_schema,
-    &file_write_schema,   &file_mkdir_schema,     &file_remove_schema,
-    &file_entry_schema,   &file_end_schema,       NULL,
+    &wire_ok_schema,       &wire_error_schema,     &warden_hello_schema,  &warden_about_schema,
+    &warden_start_schema,  &warden_started_schema, &warden_stop_schema,   &warden_remove_schema,
+    &warden_list_schema,   &warden_entry_schema,   &warden_exited_schema, &warden_stats_schema,
+    &warden_sample_schema, &agent_hello_schema,    &agent_about_schema,   &agent_exec_schema,
+    &agent_wait_schema,    &agent_get_schema,      &agent_list_schema,    &agent_process_schema,
+    &agent_stop_schema,    &agent_log_read_schema, &agent_log_schema,     &file_stat_schema,
+    &file_list_schema,     &file_read_schema,      &file_write_schema,    &file_mkdir_schema,
+    &file_remove_schema,   &file_entry_schema,     &file_end_schema,      NULL,
 };
 
 void wire_encode_error(struct buf *out, uint32_t id, const struct error *err)

@@ -32,6 +32,9 @@ enum wire_type {
     WARDEN_ENTRY = 23,
     WARDEN_EXITED = 24, /* event, id 0: a sandbox's pid 1 ended by itself */
 
+    WARDEN_STATS = 40, /* struct warden_stats → WARDEN_SAMPLE of those that run …, then WIRE_OK */
+    WARDEN_SAMPLE = 41,
+
     AGENT_HELLO = 64, /* → AGENT_ABOUT */
     AGENT_ABOUT = 65,
     AGENT_EXEC = 66, /* struct agent_exec → AGENT_PROCESS at the start, or (EXEC_WAIT) at the end */
@@ -115,6 +118,24 @@ struct warden_entry {
 struct warden_exited {
     const char *id;
     uint64_t oom; /* 1: the memory limit ended it */
+};
+
+struct warden_stats {
+    struct slice ids; /* of at most STATS_IDS_MAX sandboxes: the warden reads them in one go */
+};
+
+enum sample_known { SAMPLE_CPU = 1 << 0, SAMPLE_MEMORY = 1 << 1, SAMPLE_DISK = 1 << 2 };
+
+/* What a running sandbox has used and uses, agent included. */
+struct warden_sample {
+    const char *id;
+    uint64_t known;        /* enum sample_known: which of the numbers are there */
+    uint64_t time_usec;    /* when cpu time was read, by the machine's monotonic clock */
+    uint64_t cpu_usec;     /* since its start */
+    uint64_t memory_bytes; /* the working set: without file pages that nobody used lately */
+    uint64_t disk_bytes;   /* of its writable layer */
+    uint64_t tasks;        /* processes and threads, the agent aside */
+    uint64_t oom_kills;    /* processes ended by the memory limit since its start */
 };
 
 /* --- agent: processes --- */
@@ -237,7 +258,7 @@ struct file_entry {
 extern const struct wire_schema wire_ok_schema, wire_error_schema;
 extern const struct wire_schema warden_hello_schema, warden_about_schema, warden_start_schema,
     warden_started_schema, warden_stop_schema, warden_remove_schema, warden_list_schema,
-    warden_entry_schema, warden_exited_schema;
+    warden_entry_schema, warden_exited_schema, warden_stats_schema, warden_sample_schema;
 extern const struct wire_schema agent_hello_schema, agent_about_schema, agent_exec_schema,
     agent_wait_schema, agent_get_schema, agent_list_schema, agent_process_schema, agent_stop_schema,
     agent_log_read_schema, agent_log_schema;

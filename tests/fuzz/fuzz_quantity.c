@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Quantities: whatever the text, no crash; and what is accepted obeys the header. */
+/* Quantities and lengths of time: whatever the text, no crash; and what is accepted obeys the
+ * header. */
 
 #include "base/quantity.h"
 
@@ -8,16 +9,18 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/duration.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static void check(const char *text, int (*parse)(const char *, uint64_t *, struct error *))
+static void check(const char *text, int (*parse)(const char *, uint64_t *, struct error *),
+                  enum error_code refusal)
 {
     const uint64_t untouched = 0xfeedfacefeedface;
     uint64_t value = untouched;
     struct error err = {.code = ERROR_NONE};
     if (parse(text, &value, &err) < 0) {
-        if (err.code != ERROR_INVALID_QUANTITY || value != untouched || err.message[0] == '\0')
+        if (err.code != refusal || value != untouched || err.message[0] == '\0')
             abort();
         return;
     }
@@ -33,7 +36,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (size > 0)
         memcpy(text, data, size);
     text[size] = '\0';
-    check(text, quantity_cpu);
-    check(text, quantity_bytes);
+    check(text, quantity_cpu, ERROR_INVALID_QUANTITY);
+    check(text, quantity_bytes, ERROR_INVALID_QUANTITY);
+    check(text, duration_seconds, ERROR_INVALID_ARGUMENT);
     return 0;
 }

@@ -53,6 +53,52 @@ static void test_survives_reopening(void **state)
     assert_int_equal(loaded.last.updated_ms, 2000);
 }
 
+static int take_note(void *ctx, const char *id, const struct store_note *note, struct error *err)
+{
+    uint64_t *seen = ctx; /* count, first, last */
+    assert_string_equal(id, "id");
+    assert_int_equal(note->level, 1);
+    assert_int_equal(note->time_ms, 5000 + (int64_t)note->number);
+    assert_string_equal(note->message, "Starting sandbox...");
+    if (seen[0]++ == 0)
+        seen[1] = note->number;
+    seen[2] = note->number;
+    return 0;
+}
+
+static int skip_sandbox(void *ctx, const struct store_sandbox *row, struct error *err)
+{
+    return 0;
+}
+
+static void notes_are(struct store *store, uint64_t count, uint64_t first, uint64_t last)
+{
+    uint64_t seen[3] = {0};
+    struct store_load callbacks = {.sandbox = skip_sandbox, .note = take_note, .ctx = seen};
+    assert_int_equal(store_load_all(store, &callbacks, NULL), 0);
+    assert_int_equal(seen[0], count);
+    assert_int_equal(seen[1], first);
+    assert_int_equal(seen[2], last);
+}
+
+static void test_keeps_the_newest_notes(void **state)
+{
+    struct fixture *f = *state;
+    put(f->store, "id", "box", 1);
+    for (uint64_t i = 1; i <= 3 * NOTES_KEPT_MAX; i += 2) {
+        const struct store_note notes[] = {{i, 5000 + (int64_t)i, 1, "Starting sandbox..."},
+                                           {i + 1, 5001 + (int64_t)i, 1, "Starting sandbox..."}};
+        assert_int_equal(store_add_notes(f->store, "id", notes, 2, NULL), 0);
+    }
+    fixture_reopen(f);
+    notes_are(f->store, NOTES_KEPT_MAX, 2 * NOTES_KEPT_MAX + 1, 3 * NOTES_KEPT_MAX);
+    assert_int_equal(store_delete_sandbox(f->store, "id", NULL), 0);
+    put(f->store, "id", "box", 2); /* the same id: nothing of the first is left */
+    notes_are(f->store, 0, 0, 0);
+    const struct store_note lost = {1, 5001, 1, "Starting sandbox..."};
+    assert_int_equal(store_add_notes(f->store, "other", &lost, 1, NULL), -1);
+}
+
 static void test_replaces(void **state)
 {
     struct fixture *f = *state;
@@ -490,6 +536,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_survives_reopening),
         TEST(test_replaces),
+        TEST(test_keeps_the_newest_notes),
         TEST(test_names_are_unique_in_a_workspace),
         TEST(test_name_is_free_after_deletion),
         TEST(test_delete),

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * What sandboxes use: cpu, memory and disk of every running one are sampled, averaged and kept in
+ * bounded space (sandbox/series.h), and go with the sandbox. A time in which it did not run, or the
+ * server was down, has no figures.
+ *
+ * Calls are made on coroutines.
+ */
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/error.h"
+#include "sandbox/sandbox.h"
+#include "sandbox/series.h"
+
+enum {
+    METRICS_INTERVAL_DEFAULT_S = 10,
+    METRICS_INTERVAL_MAX_S = 60,
+    METRICS_PERIOD_MAX_S = SERIES_KEPT_S,
+};
+
+/* How often samples are taken, 1…METRICS_INTERVAL_MAX_S seconds. Before sandboxes_recover(). */
+void sandboxes_set_metrics_interval(struct sandboxes *s, unsigned seconds);
+
+/*
+ * Averages over intervals of `resolution` seconds that begin at multiples of it, oldest first; the
+ * last one holds a sample that is taken now. Intervals without a figure are left out. period:
+ * 1…METRICS_PERIOD_MAX_S; INVALID_ARGUMENT past METRICS_POINTS_MAX intervals.
+ */
+int sandbox_metrics(struct sandboxes *s, const char *workspace, const char *name, uint32_t period,
+                    uint32_t resolution, struct arena *arena, struct series_value **ret_values,
+                    size_t *ret_count, struct error *err);
+
+/* What a sandbox uses now, for a list of all. */
+struct sandbox_usage {
+    const char *id, *name;
+    enum sandbox_status status;
+    int64_t time_ms;     /* of the sample; 0: there is none, as it does not run */
+    double cpu;          /* cores, lately; NAN: not known */
+    double memory, disk; /* bytes; NAN: not known */
+    uint64_t tasks;      /* processes and threads */
+    uint64_t cpu_millis; /* the limits */
+    uint64_t memory_max, disk_max;
+};
+
+/* Those of a workspace, oldest first; samples that are not fresh are taken anew. */
+int sandboxes_usage(struct sandboxes *s, const char *workspace, size_t limit, size_t offset,
+                    struct arena *arena, struct sandbox_usage **ret_items, size_t *ret_count,
+                    size_t *ret_total, struct error *err);
