@@ -38,6 +38,8 @@
     X(FILE_NOT_FOUND, 404, 3)                                                                      \
     X(PROCESS_NOT_FOUND, 404, 3)                                                                   \
     X(IMAGE_NOT_FOUND, 404, 3)                                                                     \
+    X(PREVIEW_NOT_FOUND, 404, 3)                                                                   \
+    X(TOKEN_NOT_FOUND, 404, 3)                                                                     \
     X(METHOD_NOT_ALLOWED, 405, 1)                                                                  \
     X(REQUEST_TIMEOUT, 408, 6)                                                                     \
     X(ALREADY_EXISTS, 409, 4)                                                                      \

@@ -57,6 +57,9 @@ enum {
     EXTERNAL_ID_MAX = 64,
     DISPLAY_NAME_MAX = 255,
     BLAXEL_SPEC_MAX = 16 * 1024,
+    PREVIEWS_MAX = 100,       /* of one sandbox */
+    PREVIEW_TOKENS_MAX = 100, /* of one preview */
+    PREVIEW_HEADERS_MAX = 8 * 1024,
     PATH_BYTES_MAX = 4096,
 
     /* Processes, kept by the agent */

@@ -174,7 +174,7 @@ int sandboxes_recover(struct sandboxes *s, struct error *err)
     struct store_load load = {
         .sandbox = load_sandbox, .event = load_event, .note = load_note, .ctx = s};
     if (store_last_revision(s->store, &s->revision, err) < 0 ||
-        store_load_all(s->store, &load, err) < 0)
+        store_load_all(s->store, &load, err) < 0 || sandboxes_load_previews(s, err) < 0)
         return -1;
 
     struct census census = {0};

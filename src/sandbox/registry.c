@@ -163,6 +163,7 @@ void sandbox_remove(struct sandbox *sb)
     HASH_DELETE(by_id, s->ids, sb);
     HASH_DELETE(by_name, s->names, sb);
     sb->gone = true;
+    sandbox_forget_previews(sb);
     co_cond_wake_all(&sb->changed);
     sandbox_drop(sb);
 }

@@ -79,6 +79,7 @@ struct sandbox {
     bool agent_connecting;
     struct co_cond agent_ready;
     struct timer agent_idle;
+    struct preview *previews;
 
     UT_hash_handle by_id;
     UT_hash_handle by_name;
@@ -88,8 +89,9 @@ struct sandboxes {
     struct loop *loop;
     struct store *store;
     struct provider *provider;
-    struct sandbox *ids;   /* by id, oldest first */
-    struct sandbox *names; /* by workspace/name */
+    struct sandbox *ids;      /* by id, oldest first */
+    struct sandbox *names;    /* by workspace/name */
+    struct preview *previews; /* by id */
     uint64_t revision;
     int64_t last_created_ms;
     unsigned drivers; /* driver coroutines at work */
@@ -147,6 +149,10 @@ int sandbox_agent(struct sandboxes *s, const char *workspace, const char *name,
 int sandbox_running(struct sandboxes *s, const char *workspace, const char *name,
                     struct sandbox **ret_sandbox, struct error *err);
 void sandbox_agent_close(struct sandbox *sb);
+
+/* previews.c */
+int sandboxes_load_previews(struct sandboxes *s, struct error *err); /* sandboxes come first */
+void sandbox_forget_previews(struct sandbox *sb); /* their rows go with the sandbox's */
 
 static inline void cleanup_sandbox(struct sandbox **sb)
 {

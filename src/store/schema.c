@@ -102,6 +102,26 @@ const struct migration schema_migrations[] = {
         "  message TEXT NOT NULL,"
         "  PRIMARY KEY (sandbox, number)"
         ") STRICT, WITHOUT ROWID;"},
+    {6, "CREATE TABLE preview ("
+        "  id TEXT NOT NULL PRIMARY KEY,"
+        "  sandbox TEXT NOT NULL REFERENCES sandbox (id) ON DELETE CASCADE,"
+        "  name TEXT NOT NULL,"
+        "  port INTEGER NOT NULL,"
+        "  public INTEGER NOT NULL,"
+        "  expires_ms INTEGER NOT NULL,"
+        "  created_ms INTEGER NOT NULL, updated_ms INTEGER NOT NULL, created_by TEXT NOT NULL,"
+        "  request_headers BLOB NOT NULL, response_headers BLOB NOT NULL,"
+        "  spec TEXT NOT NULL,"
+        "  UNIQUE (sandbox, name)"
+        ") STRICT, WITHOUT ROWID;"
+        "CREATE TABLE preview_token ("
+        "  preview TEXT NOT NULL REFERENCES preview (id) ON DELETE CASCADE,"
+        "  name TEXT NOT NULL,"
+        "  token TEXT NOT NULL,"
+        "  expires_ms INTEGER NOT NULL,"
+        "  created_ms INTEGER NOT NULL,"
+        "  PRIMARY KEY (preview, name)"
+        ") STRICT, WITHOUT ROWID;"},
 };
 const size_t schema_migration_count = ARRAY_LEN(schema_migrations);
 

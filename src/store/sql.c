@@ -70,6 +70,25 @@ static const char *const texts[SQL_COUNT] = {
 
     [SQL_SECRET_OFFER] = "INSERT OR IGNORE INTO secret (name, value) VALUES (?1, ?2)",
     [SQL_SECRET_GET] = "SELECT value FROM secret WHERE name = ?1",
+    [SQL_PREVIEW_PUT] =
+        "INSERT INTO preview (id, sandbox, name, port, public, expires_ms, created_ms, updated_ms,"
+        "                     created_by, request_headers, response_headers, spec)"
+        " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)"
+        " ON CONFLICT (id) DO UPDATE SET"
+        "  port = ?4, public = ?5, expires_ms = ?6, updated_ms = ?8, request_headers = ?10,"
+        "  response_headers = ?11, spec = ?12",
+    [SQL_PREVIEW_DELETE] = "DELETE FROM preview WHERE id = ?1",
+    [SQL_PREVIEW_ALL] =
+        "SELECT id, sandbox, name, port, public, expires_ms, created_ms, updated_ms, created_by,"
+        " request_headers, response_headers, spec FROM preview ORDER BY created_ms, id",
+    [SQL_PREVIEW_TOKEN_PUT] =
+        "INSERT INTO preview_token (preview, name, token, expires_ms, created_ms)"
+        " VALUES (?1, ?2, ?3, ?4, ?5)",
+    [SQL_PREVIEW_TOKEN_DELETE] = "DELETE FROM preview_token WHERE preview = ?1 AND name = ?2",
+    [SQL_PREVIEW_TOKEN_SWEEP] = "DELETE FROM preview_token WHERE preview = ?1"
+                                " AND expires_ms <> 0 AND expires_ms <= ?2",
+    [SQL_PREVIEW_TOKENS_OF] = "SELECT name, token, expires_ms, created_ms FROM preview_token"
+                              " WHERE preview = ?1 ORDER BY created_ms, name",
 };
 
 /* SQLite's primary result codes that mean something to a user; the others are INTERNAL. */

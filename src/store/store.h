@@ -126,3 +126,39 @@ int store_load_keys(struct store *store,
 /* A secret of the server's own. What is stored under that name replaces the (random) bytes given;
  * when nothing is, they are stored. */
 int store_secret(struct store *store, const char *name, void *bytes, size_t len, struct error *err);
+
+/* Previews of sandboxes; they and their tokens go with the sandbox. */
+struct store_preview {
+    const char *id; /* the one in its address */
+    const char *sandbox_id;
+    const char *name; /* unique in the sandbox */
+    unsigned port;
+    bool is_public;
+    int64_t expires_ms; /* 0: never */
+    int64_t created_ms, updated_ms;
+    const char *created_by;
+    struct slice request_headers, response_headers; /* "Name: value" lists */
+    const char *spec;                               /* JSON text of the facade's */
+};
+struct store_preview_token {
+    const char *name; /* unique in the preview */
+    const char *token;
+    int64_t expires_ms; /* 0: never */
+    int64_t created_ms;
+};
+/* Inserts, or changes all but name, sandbox and making. SANDBOX_NOT_FOUND when that is gone. */
+int store_put_preview(struct store *store, const struct store_preview *row, struct error *err);
+int store_delete_preview(struct store *store, const char *id, struct error *err);
+/* PREVIEW_NOT_FOUND when that is gone. */
+int store_put_preview_token(struct store *store, const char *preview_id,
+                            const struct store_preview_token *row, struct error *err);
+int store_delete_preview_token(struct store *store, const char *preview_id, const char *name,
+                               struct error *err);
+struct store_load_previews {
+    int (*preview)(void *ctx, const struct store_preview *row, struct error *err);
+    int (*token)(void *ctx, const char *preview_id, const struct store_preview_token *row,
+                 struct error *err);
+    void *ctx;
+};
+int store_load_previews(struct store *store, const struct store_load_previews *load,
+                        struct error *err);
