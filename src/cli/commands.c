@@ -90,6 +90,19 @@ static const struct option_row wait_options[] = {
     END_OF_OPTIONS,
 };
 
+static const struct option_row metrics_options[] = {
+    TEXT("period", "PERIOD", "how far back: 30s, 15m, 1h, 24h, 7d (default: 1h)"),
+    TEXT("resolution", "SECONDS", "what a point stands for (default: 60)"),
+    END_OF_OPTIONS,
+};
+
+static const struct option_row top_options[] = {
+    FLAG("once", "print one table and return"),
+    NUMBER("interval", "SECONDS", "draw it anew so often (default: 2)"),
+    CHOICE("sort", "cpu|memory|disk|processes|name", "what comes first (default: cpu)"),
+    END_OF_OPTIONS,
+};
+
 static const struct option_row read_options[] = {
     FLAG("decode", "the file holds base64: write what it stands for"),
     END_OF_OPTIONS,
@@ -157,6 +170,14 @@ static const struct verb_row verbs[] = {
     {SANDBOXES, "sandbox wait NAME", "return when it has a status",
      "Fails at once when the sandbox has failed, and with exit status 6 when the time is over.",
      wait_options, VERB_REMOTE, verb_sandbox_wait},
+    {SANDBOXES, "sandbox metrics NAME", "show what it used: cpu, memory, disk",
+     "On a terminal a line of blocks per figure stands below the table. Elsewhere figures are plain "
+     "numbers: cores, and bytes.",
+     metrics_options, VERB_REMOTE, verb_sandbox_metrics},
+    {SANDBOXES, "top", "watch what all sandboxes use",
+     "Until q is pressed; c, m, d, p and n sort by cpu, memory, disk, processes and name. Into a pipe, "
+     "and with --once, it prints one table.",
+     top_options, VERB_REMOTE, verb_top},
 
     {FILES, "run NAME file read PATH", "write a file to standard output",
      "The bytes are the file's own, whatever they are and however many.",

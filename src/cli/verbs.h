@@ -9,6 +9,12 @@
 verb_function verb_sandbox_list, verb_sandbox_get, verb_sandbox_create, verb_sandbox_start,
     verb_sandbox_stop, verb_sandbox_delete, verb_sandbox_wait;
 
+/* metrics.c */
+verb_function verb_sandbox_metrics;
+
+/* top.c */
+verb_function verb_top;
+
 /* file.c */
 verb_function verb_file_read, verb_file_ls, verb_file_write, verb_file_rm;
 

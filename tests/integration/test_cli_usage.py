@@ -21,7 +21,7 @@ def cella(*args, env=None, program="cella", **kwargs):
 
 
 @pytest.mark.parametrize("line, says", [
-    ("", "what to do? one of: sandbox, run"),
+    ("", "what to do? one of: sandbox, "),
     ("sandbox", "one of: list, get, create"),
     ("snadbox list", "did you mean sandbox?"),
     ("sandbox lst", "did you mean list?"),
