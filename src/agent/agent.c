@@ -23,6 +23,7 @@
 #include "agent/connection.h"
 #include "agent/files.h"
 #include "agent/process.h"
+#include "agent/terminal.h"
 #include "base/cleanup.h"
 
 enum {
@@ -89,7 +90,7 @@ static void reap(struct agent *agent)
             continue;
         if (pid <= 0)
             break;
-        if (!processes_reaped(agent, pid, status))
+        if (!processes_reaped(agent, pid, status) && !terminals_reaped(agent, pid, status))
             files_worker_reaped(agent, pid);
     }
 }
@@ -103,13 +104,16 @@ static void signals_ready(struct agent *agent, struct watch *watch, uint32_t eve
     }
     reap(agent);
     processes_check_trees(agent);
+    terminals_check_trees(agent);
 }
 
 /* --- the loop --- */
 
 static int next_timeout(const struct agent *agent, uint64_t now)
 {
-    uint64_t deadline = processes_deadline(agent);
+    uint64_t deadline = processes_deadline(agent), terminals = terminals_deadline(agent);
+    if (terminals < deadline)
+        deadline = terminals;
     if (agent->accept_at != 0 && agent->accept_at < deadline)
         deadline = agent->accept_at;
     if (deadline == UINT64_MAX)
@@ -134,8 +138,10 @@ static void turn(struct agent *agent)
             watch->ready(agent, watch, events[i].events);
     }
     processes_tick(agent, agent_monotonic_ms());
+    terminals_tick(agent);
     connections_sweep(agent);
     processes_drop(agent);
+    terminals_drop(agent);
 }
 
 static int watch_signals(struct agent *agent, struct error *err)
@@ -201,6 +207,7 @@ int agent_run(const struct agent_config *config, struct error *err)
 
     connections_release(&agent);
     processes_release(&agent);
+    terminals_release(&agent);
     files_end_workers(&agent);
     launch_end(&agent);
     watch_stop(&agent, &agent.listener);

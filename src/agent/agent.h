@@ -21,6 +21,7 @@
 
 struct connection;
 struct process;
+struct terminal;
 
 struct agent_config {
     int listen_fd;
@@ -49,6 +50,10 @@ struct agent {
     bool processes_changed; /* something came nearer to being dropped */
     uint64_t last_sequence;
     uint64_t oom_kills; /* of the sandbox, as far as accounted for */
+
+    struct terminal *terminals; /* oldest first */
+    unsigned attached_count;    /* connections to them */
+    bool terminals_changed;     /* something came nearer to being dropped */
 
     struct launch_pad launch;
 

@@ -14,6 +14,7 @@
 #include "agent/files.h"
 #include "agent/process.h"
 #include "agent/requests.h"
+#include "agent/terminal.h"
 #include "base/cleanup.h"
 #include "base/limits.h"
 #include "wire/messages.h"
@@ -29,6 +30,11 @@ enum {
 static size_t out_waiting(const struct connection *connection)
 {
     return connection->out.len - connection->out_sent;
+}
+
+size_t connection_queued(const struct connection *connection)
+{
+    return out_waiting(connection);
 }
 
 bool connection_has_room(const struct connection *connection)
@@ -136,7 +142,7 @@ static void take_frames(struct agent *agent, struct connection *connection)
         frame_header_decode((const unsigned char *)connection->in.data, &header, NULL) == 0 &&
         hand_over(agent, connection, &header))
         return;
-    while (!connection->listing && connection_has_room(connection)) {
+    while (!connection->listing && !connection->held && connection_has_room(connection)) {
         struct error err;
         int got = wire_next(&connection->in, &header, &payload, &err);
         if (got == 0)
@@ -165,8 +171,17 @@ static void connection_ready(struct agent *agent, struct watch *watch, uint32_t 
         flush_out(agent, connection);
     if (connection->listing)
         request_go_on_listing(agent, connection);
+    if (connection->attachment != NULL)
+        terminal_pump(agent, connection);
     if (events & (EPOLLIN | EPOLLHUP | EPOLLERR) && connection_has_room(connection))
         read_in(connection);
+    if (!connection->broken)
+        take_frames(agent, connection);
+}
+
+void connection_let_go(struct agent *agent, struct connection *connection)
+{
+    connection->held = false;
     if (!connection->broken)
         take_frames(agent, connection);
 }
@@ -199,6 +214,7 @@ void connections_accept(struct agent *agent, struct watch *watch, uint32_t event
 static void connection_free(struct agent *agent, struct connection *connection)
 {
     processes_forget_connection(agent, connection);
+    terminals_forget_connection(agent, connection);
     watch_stop(agent, &connection->watch);
     buf_release(&connection->in);
     buf_release(&connection->out);
@@ -212,7 +228,7 @@ static void update_interest(struct agent *agent, struct connection *connection)
     uint32_t events = 0;
     if (out_waiting(connection) > 0)
         events |= EPOLLOUT;
-    if (connection_has_room(connection) && !connection->listing)
+    if (connection_has_room(connection) && !connection->listing && !connection->held)
         events |= EPOLLIN;
     watch_change(agent, &connection->watch, events);
 }

@@ -17,6 +17,8 @@
 #include "base/buf.h"
 #include "wire/frame.h"
 
+struct attachment;
+
 struct connection {
     struct connection *next;
     struct watch watch;
@@ -27,7 +29,9 @@ struct connection {
     bool broken;
     bool listing; /* an AGENT_LIST is being answered … */
     uint32_t listing_id;
-    uint64_t listing_after; /* … up to this place in the table */
+    uint64_t listing_after;        /* … up to this place in the table */
+    struct attachment *attachment; /* the terminal that it is attached to, or NULL … */
+    bool held;                     /* … and whose input has no room: no frames are taken */
 };
 
 /* To be called when the listening socket is ready. */
@@ -41,6 +45,11 @@ void connection_answer_error(struct agent *agent, struct connection *connection,
 
 /* True while more answers should be queued. */
 bool connection_has_room(const struct connection *connection);
+/* Bytes that are queued. */
+size_t connection_queued(const struct connection *connection);
+
+/* Goes on taking frames on a connection that was held. */
+void connection_let_go(struct agent *agent, struct connection *connection);
 
 /* End of the turn: frees the broken ones. */
 void connections_sweep(struct agent *agent);

@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -299,14 +300,18 @@ SPAWN_CODE static void join(const struct exec_plan *plan)
 /* Nothing but these three outlives exec, whatever the agent was left with. */
 SPAWN_CODE static void take_stdio(const struct exec_plan *plan)
 {
-    long null = RAW(SYS_openat, AT_FDCWD, (long)"/dev/null", O_RDWR | O_CLOEXEC, 0);
-    long result = null < 0 ? null : RAW(SYS_dup3, null, STDIN_FILENO, 0, 0);
+    long in = plan->birth.tty_fd;
+    if (in < 0)
+        in = RAW(SYS_openat, AT_FDCWD, (long)"/dev/null", O_RDWR | O_CLOEXEC, 0);
+    long result = in < 0 ? in : RAW(SYS_dup3, in, STDIN_FILENO, 0, 0);
     if (result >= 0)
         result = RAW(SYS_dup3, plan->birth.stdout_fd, STDOUT_FILENO, 0, 0);
     if (result >= 0)
         result = RAW(SYS_dup3, plan->birth.stderr_fd, STDERR_FILENO, 0, 0);
     if (result >= 0)
         result = RAW(SYS_close_range, STDERR_FILENO + 1, ~0U, CLOSE_RANGE_CLOEXEC, 0);
+    if (result >= 0 && plan->birth.tty_fd >= 0)
+        result = RAW(SYS_ioctl, STDIN_FILENO, TIOCSCTTY, 0, 0);
     if (result < 0)
         fail(plan, STEP_STDIO, result, EXIT_NOT_FOUND);
 }

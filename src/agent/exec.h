@@ -28,6 +28,7 @@ struct exec_birth {
     unsigned join_count;
     int tree_fd;  /* the command's cgroup directory, -1: none */
     bool in_tree; /* it was born there */
+    int tty_fd;   /* -1: none; else its controlling terminal, and all three of the next */
     int stdout_fd;
     int stderr_fd;
     int status_fd;

@@ -89,30 +89,35 @@ static void ends_release(struct ends *ends)
     }
 }
 
-static int ends_make(struct ends *ends, struct error *err)
+/* Our end only: O_NONBLOCK belongs to each end of a pipe, and the command's stay blocking. */
+static int make_pipe(int pipe[2], struct error *err)
 {
-    if (pipe2(ends->status, O_CLOEXEC) < 0 || pipe2(ends->out, O_CLOEXEC) < 0 ||
-        pipe2(ends->err, O_CLOEXEC) < 0)
-        return error_sys(err, "making the command's pipes");
-    /* Our ends only: O_NONBLOCK belongs to each end of a pipe, and the command's stay blocking. */
-    if (fcntl(ends->status[0], F_SETFL, O_NONBLOCK) < 0 ||
-        fcntl(ends->out[0], F_SETFL, O_NONBLOCK) < 0 ||
-        fcntl(ends->err[0], F_SETFL, O_NONBLOCK) < 0)
+    if (pipe2(pipe, O_CLOEXEC) < 0 || fcntl(pipe[0], F_SETFL, O_NONBLOCK) < 0)
         return error_sys(err, "making the command's pipes");
     return 0;
+}
+
+static int ends_make(struct ends *ends, bool with_output, struct error *err)
+{
+    if (make_pipe(ends->status, err) < 0)
+        return -1;
+    if (!with_output)
+        return 0;
+    return make_pipe(ends->out, err) < 0 ? -1 : make_pipe(ends->err, err);
 }
 
 /* --- the birth --- */
 
 static pid_t give_birth(struct agent *agent, struct exec_plan *plan, const struct ends *ends,
-                        const struct tree *tree, struct error *err)
+                        const struct tree *tree, int tty_fd, struct error *err)
 {
     struct launch_pad *pad = &agent->launch;
     struct exec_birth *birth = &plan->birth;
     *birth = (struct exec_birth){
         .tree_fd = tree->fd,
-        .stdout_fd = ends->out[1],
-        .stderr_fd = ends->err[1],
+        .tty_fd = tty_fd,
+        .stdout_fd = tty_fd >= 0 ? tty_fd : ends->out[1],
+        .stderr_fd = tty_fd >= 0 ? tty_fd : ends->err[1],
         .status_fd = ends->status[1],
         .nofile = agent->nofile,
     };
@@ -131,20 +136,20 @@ static pid_t give_birth(struct agent *agent, struct exec_plan *plan, const struc
     return pid;
 }
 
-int launch_start(struct agent *agent, struct slice payload, struct launch *ret_launch,
-                 struct error *err)
+int launch_start_on(struct agent *agent, struct slice payload, int tty_fd,
+                    struct launch *ret_launch, struct error *err)
 {
     _cleanup_(ends_release) struct ends ends = {{-1, -1}, {-1, -1}, {-1, -1}};
     struct tree tree;
     struct exec_plan *plan = exec_plan_new(payload, &agent->launch.memo, err);
     if (plan == NULL)
         return -1;
-    if (ends_make(&ends, err) < 0 ||
+    if (ends_make(&ends, tty_fd < 0, err) < 0 ||
         tree_make(&tree, agent->config.cgroup_fd, &agent->launch.trees, err) < 0) {
         exec_plan_free(plan);
         return -1;
     }
-    pid_t pid = give_birth(agent, plan, &ends, &tree, err);
+    pid_t pid = give_birth(agent, plan, &ends, &tree, tty_fd, err);
     if (pid < 0) {
         launch_begun(agent, plan);
         tree_remove(&tree);
@@ -161,6 +166,12 @@ int launch_start(struct agent *agent, struct slice payload, struct launch *ret_l
         .plan = plan,
     };
     return 0;
+}
+
+int launch_start(struct agent *agent, struct slice payload, struct launch *ret_launch,
+                 struct error *err)
+{
+    return launch_start_on(agent, payload, -1, ret_launch, err);
 }
 
 void launch_begun(struct agent *agent, struct exec_plan *plan)

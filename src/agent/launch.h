@@ -20,7 +20,7 @@ struct exec_plan;
 struct launch {
     pid_t pid;
     int status_fd; /* a struct exec_failure comes out, or the end of stream: it has begun */
-    int stdout_fd;
+    int stdout_fd; /* -1, both, on a terminal */
     int stderr_fd;
     struct tree tree;
     struct exec_plan *plan; /* until the status descriptor has ended: launch_begun() */
@@ -43,6 +43,11 @@ void launch_end(struct agent *agent);
  * the caller. */
 int launch_start(struct agent *agent, struct slice payload, struct launch *ret_launch,
                  struct error *err);
+
+/* The same on a terminal (borrowed), which becomes its stdin, stdout and stderr and the controlling
+ * terminal of its session. */
+int launch_start_on(struct agent *agent, struct slice payload, int tty_fd,
+                    struct launch *ret_launch, struct error *err);
 
 /* The child has exec'ed, or is gone: what it used of the agent's memory is free. NULL is fine. */
 void launch_begun(struct agent *agent, struct exec_plan *plan);

@@ -8,15 +8,10 @@
 #include "agent/agent.h"
 #include "agent/exec.h"
 #include "agent/process.h"
+#include "agent/terminal.h"
 #include "base/cleanup.h"
 #include "base/limits.h"
 #include "wire/messages.h"
-
-struct request {
-    struct connection *connection;
-    uint32_t id;
-    struct slice payload;
-};
 
 static int handle_hello(struct agent *agent, const struct request *request, const void *msg,
                         struct error *err)
@@ -108,17 +103,30 @@ union message {
     struct agent_ref ref;
     struct agent_stop stop;
     struct agent_log_read log_read;
+    struct agent_terminal_open terminal_open;
+    struct agent_terminal_attach terminal_attach;
+    struct agent_terminal_input terminal_input;
+    struct agent_terminal_resize terminal_resize;
+    struct agent_terminal_ref terminal_ref;
 };
 
 static const struct request_row {
     const struct wire_schema *schema;
-    int (*handle)(struct agent *agent, const struct request *request, const void *msg,
-                  struct error *err);
+    request_handler *handle;
 } rows[] = {
-    {&agent_hello_schema, handle_hello},       {&agent_exec_schema, handle_exec},
-    {&agent_wait_schema, handle_wait},         {&agent_get_schema, handle_get},
-    {&agent_list_schema, handle_list},         {&agent_stop_schema, handle_stop},
+    {&agent_hello_schema, handle_hello},
+    {&agent_exec_schema, handle_exec},
+    {&agent_wait_schema, handle_wait},
+    {&agent_get_schema, handle_get},
+    {&agent_list_schema, handle_list},
+    {&agent_stop_schema, handle_stop},
     {&agent_log_read_schema, handle_log_read},
+    {&agent_terminal_open_schema, handle_terminal_open},
+    {&agent_terminal_list_schema, handle_terminal_list},
+    {&agent_terminal_attach_schema, handle_terminal_attach},
+    {&agent_terminal_input_schema, handle_terminal_input},
+    {&agent_terminal_resize_schema, handle_terminal_resize},
+    {&agent_terminal_close_schema, handle_terminal_close},
 };
 
 static const struct request_row *find_row(uint16_t type)

@@ -67,6 +67,22 @@ enum {
     PROCESS_INLINE_MAX = 64 * 1024, /* output that comes with an exit, per stream */
     PROCESSES_KEPT_MAX = 256,       /* finished ones */
     LOG_BYTES_KEPT_MAX = 16 << 20,  /* of finished processes, in one sandbox */
+
+    /* Terminals, kept by the agent */
+    TERMINALS_MAX = 16,             /* sessions of one sandbox */
+    TERMINAL_ATTACHED_MAX = 64,     /* connections to them, together */
+    TERMINAL_SESSION_MAX = 64,      /* characters of a session's id */
+    TERMINAL_RING = 256 * 1024,     /* bytes of output kept per session, for those who come back */
+    TERMINAL_CHUNK_MAX = 32 * 1024, /* of input or output in one frame */
+    TERMINAL_INPUT_MAX =
+        16 * 1024,            /* of input that its program has not read: then no more is taken */
+    TERMINAL_SIZE_MAX = 4096, /* columns and rows */
+    TERMINAL_IDLE_MS = 3600 * 1000, /* with nobody attached */
+    TERMINAL_IDLE_MAX_MS = 24 * 3600 * 1000,
+    TERMINAL_ENDED_MS = 60 * 1000, /* its last output waits for somebody to come back for it */
+    TERMINAL_GRACE_MS = 1000,      /* from SIGHUP to SIGKILL */
+    TERMINAL_STALL_MS = 10 * 1000, /* how long a program waits for a reader that does not read */
+
     FILE_WORKERS_MAX = 32,
     DIR_ENTRIES_MAX = 100 * 1000,
 };

@@ -44,7 +44,7 @@ static const struct row {
     const char *target;
     const char *fstype;
     unsigned attributes;
-    struct option options[4];
+    struct option options[5];
     enum row_when when;
 } rows[] = {
     {ROW_NEW, "proc", "proc", PLAIN},
@@ -56,7 +56,8 @@ static const struct row {
      "dev/pts",
      "devpts",
      MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC,
-     {{"ptmxmode", "0666"}, {"mode", "0620"}, {"gid", "5"}}},
+     /* The kernel has a few thousand for all of the machine: one sandbox does not get them all. */
+     {{"ptmxmode", "0666"}, {"mode", "0620"}, {"gid", "5"}, {"max", "256"}}},
     {ROW_NEW, "dev/shm", "tmpfs", PLAIN, {{"mode", "1777"}, {"size", "@shm"}}},
     {ROW_NEW, "dev/mqueue", "mqueue", PLAIN},
     {ROW_NEW,

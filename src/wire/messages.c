@@ -189,6 +189,93 @@ static const struct wire_field log_fields[] = {
 };
 SCHEMA(agent_log_schema, AGENT_LOG, struct agent_log, log_fields);
 
+static const struct wire_field terminal_open_fields[] = {
+    STR_REQUIRED(1, struct agent_terminal_open, session, TERMINAL_SESSION_MAX),
+    STR(2, struct agent_terminal_open, command, COMMAND_MAX),
+    STR(3, struct agent_terminal_open, shell, PATH_BYTES_MAX),
+    STR(4, struct agent_terminal_open, cwd, PATH_BYTES_MAX),
+    STRV(5, struct agent_terminal_open, env, 2 * ENV_BYTES_MAX),
+    STR(6, struct agent_terminal_open, user, NAME_BYTES_MAX),
+    U64(7, struct agent_terminal_open, cols),
+    U64(8, struct agent_terminal_open, rows),
+    U64(9, struct agent_terminal_open, idle_ms),
+    U64(10, struct agent_terminal_open, flags),
+};
+SCHEMA(agent_terminal_open_schema, AGENT_TERMINAL_OPEN, struct agent_terminal_open,
+       terminal_open_fields);
+
+static const struct wire_field terminal_fields[] = {
+    STR_REQUIRED(1, struct agent_terminal, session, TERMINAL_SESSION_MAX),
+    U64(2, struct agent_terminal, pid),
+    STR_REQUIRED(3, struct agent_terminal, command, COMMAND_MAX),
+    STR_REQUIRED(4, struct agent_terminal, cwd, PATH_BYTES_MAX),
+    STR_REQUIRED(5, struct agent_terminal, user, NAME_BYTES_MAX),
+    U64(6, struct agent_terminal, cols),
+    U64(7, struct agent_terminal, rows),
+    U64(8, struct agent_terminal, started_ms),
+    U64(9, struct agent_terminal, attached),
+    U64(10, struct agent_terminal, ended),
+    U64(11, struct agent_terminal, created),
+    U64(12, struct agent_terminal, start),
+    U64(13, struct agent_terminal, total),
+    U64(14, struct agent_terminal, taken),
+};
+SCHEMA(agent_terminal_schema, AGENT_TERMINAL, struct agent_terminal, terminal_fields);
+SCHEMA_EMPTY(agent_terminal_list_schema, AGENT_TERMINAL_LIST);
+
+static const struct wire_field terminal_attach_fields[] = {
+    STR_REQUIRED(1, struct agent_terminal_attach, session, TERMINAL_SESSION_MAX),
+    U64(2, struct agent_terminal_attach, offset),
+    U64(3, struct agent_terminal_attach, cols),
+    U64(4, struct agent_terminal_attach, rows),
+    STR(5, struct agent_terminal_attach, client, TERMINAL_SESSION_MAX),
+};
+SCHEMA(agent_terminal_attach_schema, AGENT_TERMINAL_ATTACH, struct agent_terminal_attach,
+       terminal_attach_fields);
+
+static const struct wire_field terminal_output_fields[] = {
+    U64(1, struct agent_terminal_output, offset),
+    BYTES(2, struct agent_terminal_output, data, TERMINAL_CHUNK_MAX),
+};
+SCHEMA(agent_terminal_output_schema, AGENT_TERMINAL_OUTPUT, struct agent_terminal_output,
+       terminal_output_fields);
+
+static const struct wire_field terminal_exit_fields[] = {
+    U64(1, struct agent_terminal_exit, exit_code),
+    U64(2, struct agent_terminal_exit, signal),
+    U64(3, struct agent_terminal_exit, reason),
+    U64(4, struct agent_terminal_exit, total),
+};
+SCHEMA(agent_terminal_exit_schema, AGENT_TERMINAL_EXIT, struct agent_terminal_exit,
+       terminal_exit_fields);
+
+static const struct wire_field terminal_input_fields[] = {
+    STR(1, struct agent_terminal_input, session, TERMINAL_SESSION_MAX),
+    BYTES(2, struct agent_terminal_input, data, TERMINAL_CHUNK_MAX),
+};
+SCHEMA(agent_terminal_input_schema, AGENT_TERMINAL_INPUT, struct agent_terminal_input,
+       terminal_input_fields);
+
+static const struct wire_field terminal_taken_fields[] = {
+    U64(1, struct agent_terminal_taken, taken),
+};
+SCHEMA(agent_terminal_taken_schema, AGENT_TERMINAL_TAKEN, struct agent_terminal_taken,
+       terminal_taken_fields);
+
+static const struct wire_field terminal_resize_fields[] = {
+    STR(1, struct agent_terminal_resize, session, TERMINAL_SESSION_MAX),
+    U64(2, struct agent_terminal_resize, cols),
+    U64(3, struct agent_terminal_resize, rows),
+};
+SCHEMA(agent_terminal_resize_schema, AGENT_TERMINAL_RESIZE, struct agent_terminal_resize,
+       terminal_resize_fields);
+
+static const struct wire_field terminal_ref_fields[] = {
+    STR_REQUIRED(1, struct agent_terminal_ref, session, TERMINAL_SESSION_MAX),
+};
+SCHEMA(agent_terminal_close_schema, AGENT_TERMINAL_CLOSE, struct agent_terminal_ref,
+       terminal_ref_fields);
+
 static const struct wire_field file_ref_fields[] = {
     STR_REQUIRED(1, struct file_ref, path, PATH_BYTES_MAX),
 };
@@ -236,14 +323,48 @@ SCHEMA(file_entry_schema, FILE_ENTRY, struct file_entry, file_entry_fields);
 SCHEMA_EMPTY(file_end_schema, FILE_END);
 
 const struct wire_schema *const wire_schemas[] = {
-    &wire_ok_schema,       &wire_error_schema,     &warden_hello_schema,  &warden_about_schema,
-    &warden_start_schema,  &warden_started_schema, &warden_stop_schema,   &warden_remove_schema,
-    &warden_list_schema,   &warden_entry_schema,   &warden_exited_schema, &warden_stats_schema,
-    &warden_sample_schema, &agent_hello_schema,    &agent_about_schema,   &agent_exec_schema,
-    &agent_wait_schema,    &agent_get_schema,      &agent_list_schema,    &agent_process_schema,
-    &agent_stop_schema,    &agent_log_read_schema, &agent_log_schema,     &file_stat_schema,
-    &file_list_schema,     &file_read_schema,      &file_write_schema,    &file_mkdir_schema,
-    &file_remove_schema,   &file_entry_schema,     &file_end_schema,      NULL,
+    &wire_ok_schema,
+    &wire_error_schema,
+    &warden_hello_schema,
+    &warden_about_schema,
+    &warden_start_schema,
+    &warden_started_schema,
+    &warden_stop_schema,
+    &warden_remove_schema,
+    &warden_list_schema,
+    &warden_entry_schema,
+    &warden_exited_schema,
+    &warden_stats_schema,
+    &warden_sample_schema,
+    &agent_hello_schema,
+    &agent_about_schema,
+    &agent_exec_schema,
+    &agent_wait_schema,
+    &agent_get_schema,
+    &agent_list_schema,
+    &agent_process_schema,
+    &agent_stop_schema,
+    &agent_log_read_schema,
+    &agent_log_schema,
+    &agent_terminal_open_schema,
+    &agent_terminal_schema,
+    &agent_terminal_list_schema,
+    &agent_terminal_attach_schema,
+    &agent_terminal_output_schema,
+    &agent_terminal_exit_schema,
+    &agent_terminal_input_schema,
+    &agent_terminal_taken_schema,
+    &agent_terminal_resize_schema,
+    &agent_terminal_close_schema,
+    &file_stat_schema,
+    &file_list_schema,
+    &file_read_schema,
+    &file_write_schema,
+    &file_mkdir_schema,
+    &file_remove_schema,
+    &file_entry_schema,
+    &file_end_schema,
+    NULL,
 };
 
 void wire_encode_error(struct buf *out, uint32_t id, const struct error *err)

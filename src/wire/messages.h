@@ -46,6 +46,20 @@ enum wire_type {
     AGENT_LOG_READ = 72, /* struct agent_log_read → AGENT_LOG */
     AGENT_LOG = 73,
 
+    AGENT_TERMINAL_OPEN = 96, /* struct agent_terminal_open → AGENT_TERMINAL once its shell runs */
+    AGENT_TERMINAL = 97,
+    AGENT_TERMINAL_LIST = 98, /* → AGENT_TERMINAL …, then WIRE_OK */
+    AGENT_TERMINAL_ATTACH =
+        99, /* struct agent_terminal_attach → AGENT_TERMINAL, then AGENT_TERMINAL_OUTPUT …, and
+             * AGENT_TERMINAL_EXIT at the end. Once per connection, which is its own best */
+    AGENT_TERMINAL_OUTPUT = 100,
+    AGENT_TERMINAL_EXIT = 101,
+    AGENT_TERMINAL_INPUT = 102, /* struct agent_terminal_input → WIRE_OK; or, without a session, to
+                                 * the attached one → AGENT_TERMINAL_TAKEN */
+    AGENT_TERMINAL_TAKEN = 103,  /* struct agent_terminal_taken */
+    AGENT_TERMINAL_RESIZE = 104, /* struct agent_terminal_resize → WIRE_OK */
+    AGENT_TERMINAL_CLOSE = 105,  /* struct agent_terminal_ref → WIRE_OK once nothing runs in it */
+
     FILE_STAT = 128, /* struct file_ref → FILE_ENTRY */
     FILE_LIST = 129, /* struct file_ref → FILE_ENTRY of the directory, FILE_ENTRY …, then WIRE_OK */
     FILE_READ = 130, /* struct file_read → FILE_ENTRY, FILE_DATA …, FILE_END */
@@ -210,6 +224,90 @@ struct agent_log {
     struct slice data;
 };
 
+/* --- agent: terminals --- */
+
+enum terminal_flags {
+    TERMINAL_OR_EXISTING = 1 << 0, /* a session of that name is answered with, not refused */
+};
+
+struct agent_terminal_open {
+    const char *session; /* [A-Za-z0-9._-]{1,TERMINAL_SESSION_MAX} */
+    const char *command; /* a command line; NULL: a shell */
+    const char *shell;   /* a program; NULL: the user's own, or bash, or sh */
+    const char *cwd;     /* as in agent_exec, like env and user */
+    struct slice env;
+    const char *user;
+    uint64_t cols; /* 0: 80 and 24 */
+    uint64_t rows;
+    uint64_t idle_ms; /* how long it stays with nobody attached; 0: TERMINAL_IDLE_MS */
+    uint64_t flags;   /* enum terminal_flags */
+};
+
+struct agent_terminal {
+    const char *session;
+    uint64_t pid;        /* of the shell, inside the sandbox */
+    const char *command; /* the shell's path, or the command line */
+    const char *cwd;
+    const char *user;
+    uint64_t cols;
+    uint64_t rows;
+    uint64_t started_ms; /* Unix time */
+    uint64_t attached;   /* how many are */
+    uint64_t ended;      /* 1: only its last output is left */
+    uint64_t created;    /* 1: by this request */
+    uint64_t start;      /* offset of the oldest byte of output that is kept */
+    uint64_t total;      /* bytes of output so far */
+    uint64_t taken;      /* bytes of input so far of the client that attaches */
+};
+
+struct agent_terminal_ref {
+    const char *session;
+};
+
+#define TERMINAL_FROM_NOW UINT64_MAX
+
+struct agent_terminal_attach {
+    const char *session;
+    uint64_t offset; /* of the first byte of output to be sent, or of what is kept after it */
+    uint64_t cols;   /* 0: as it is */
+    uint64_t rows;
+    const char *client; /* who it is, for somebody who may have to come back: see `taken` */
+};
+
+struct agent_terminal_output {
+    uint64_t offset; /* of the first byte: where it is not where the last one ended, bytes in
+                      * between were dropped */
+    struct slice data;
+};
+
+enum terminal_end {
+    TERMINAL_EXITED = 0, /* by itself */
+    TERMINAL_CLOSED = 1,
+    TERMINAL_IDLE = 2, /* nobody was attached for too long */
+};
+
+struct agent_terminal_exit {
+    uint64_t exit_code; /* of the shell, as in agent_process */
+    uint64_t signal;
+    uint64_t reason; /* enum terminal_end */
+    uint64_t total;  /* bytes of output in all */
+};
+
+struct agent_terminal_input {
+    const char *session; /* NULL: the one that this connection is attached to */
+    struct slice data;
+};
+
+struct agent_terminal_taken {
+    uint64_t taken; /* bytes of this client's input in all: the session has them for good */
+};
+
+struct agent_terminal_resize {
+    const char *session; /* NULL: the attached one */
+    uint64_t cols;
+    uint64_t rows;
+};
+
 /* --- agent: files. All paths are absolute inside the sandbox --- */
 
 struct file_ref {
@@ -262,6 +360,10 @@ extern const struct wire_schema warden_hello_schema, warden_about_schema, warden
 extern const struct wire_schema agent_hello_schema, agent_about_schema, agent_exec_schema,
     agent_wait_schema, agent_get_schema, agent_list_schema, agent_process_schema, agent_stop_schema,
     agent_log_read_schema, agent_log_schema;
+extern const struct wire_schema agent_terminal_open_schema, agent_terminal_schema,
+    agent_terminal_list_schema, agent_terminal_attach_schema, agent_terminal_output_schema,
+    agent_terminal_exit_schema, agent_terminal_input_schema, agent_terminal_taken_schema,
+    agent_terminal_resize_schema, agent_terminal_close_schema;
 extern const struct wire_schema file_stat_schema, file_list_schema, file_read_schema,
     file_write_schema, file_mkdir_schema, file_remove_schema, file_entry_schema, file_end_schema;
 
