@@ -29,6 +29,8 @@ enum {
     IN_SIZE = 64 * 1024,
     DEFAULT_TIMEOUT_MS = 60 * 1000,
     HEAD_MAX = 64 * 1024,
+    INTERIM_MAX = 16,
+    COPY_MAX = 32 * 1024, /* less than this is not worth a pipe */
 };
 
 enum body_kind { BODY_NONE, BODY_LENGTH, BODY_CHUNKED, BODY_TO_END };
@@ -38,6 +40,7 @@ struct http_client {
     char *address;
     char *host;
     int fd;
+    bool borrowed;  /* the connection came from outside, and there is no other one */
     bool reused;    /* this connection has served a request before */
     bool in_answer; /* an answer's head was read, its body maybe not */
 
@@ -46,6 +49,7 @@ struct http_client {
     bool repeatable;
     bool is_head;
     bool upgrade;
+    bool duplex;
     bool chunked;
     int64_t body_left; /* to be written */
     bool refused;      /* the server stopped reading */
@@ -82,10 +86,21 @@ struct http_client *http_client_new(struct loop *loop, const char *address, cons
     return client;
 }
 
+struct http_client *http_client_on(struct loop *loop, int fd, const char *host, struct error *err)
+{
+    struct http_client *client = http_client_new(loop, "", host, err);
+    if (client == NULL)
+        return NULL;
+    client->fd = fd;
+    client->borrowed = true;
+    return client;
+}
+
 static void disconnect(struct http_client *client)
 {
-    if (client->fd >= 0)
-        close(steal_fd(&client->fd));
+    if (client->fd >= 0 && !client->borrowed)
+        close(client->fd);
+    client->fd = -1;
     client->in_start = client->in_end = 0;
     client->in_answer = false;
 }
@@ -116,7 +131,9 @@ static bool is_stale(const struct http_client *client)
 static int connect_if_needed(struct http_client *client, struct error *err)
 {
     bool usable = client->fd >= 0 && !client->in_answer && !client->close && !is_stale(client);
-    client->reused = usable;
+    if (!usable && client->borrowed)
+        return error_set(err, ERROR_UNAVAILABLE, "the server closed the connection");
+    client->reused = usable && !client->borrowed;
     if (usable)
         return 0;
     disconnect(client);
@@ -139,10 +156,11 @@ static int send_all(struct http_client *client, const char *data, size_t len, st
             data += n;
             len -= (size_t)n;
         } else if (errno == EAGAIN) {
-            if (co_wait_fd(client->loop, client->fd, EPOLLOUT | EPOLLIN, client->timeout_ms, err) !=
-                0)
+            /* In duplex somebody reads the answer, and it may come while the body goes. */
+            uint32_t events = client->duplex ? EPOLLOUT : EPOLLOUT | EPOLLIN;
+            if (co_wait_fd(client->loop, client->fd, events, client->timeout_ms, err) != 0)
                 return -1;
-            client->refused = has_answer(client);
+            client->refused = !client->duplex && has_answer(client);
         } else if (errno != EINTR)
             client->refused = true;
     }
@@ -184,6 +202,7 @@ int http_client_send(struct http_client *client, const struct http_call *call, s
         return -1;
     client->is_head = strcmp(call->method, "HEAD") == 0;
     client->upgrade = call->upgrade;
+    client->duplex = call->duplex;
     client->repeatable = (client->is_head || strcmp(call->method, "GET") == 0) &&
                          call->body.len == 0 && call->content_length == 0;
     client->refused = client->close = false;
@@ -307,24 +326,41 @@ static void finish_body(struct http_client *client)
         disconnect(client);
 }
 
+int http_client_end(struct http_client *client, struct error *err)
+{
+    if (client->chunked && send_all(client, "0\r\n\r\n", 5, err) != 0)
+        return -1;
+    client->chunked = false;
+    if (client->body_left > 0 && !client->refused)
+        return error_set(err, ERROR_INTERNAL, "the body is shorter than was said");
+    return 0;
+}
+
 int http_client_answer(struct http_client *client, struct http_answer *ret_answer,
                        struct error *err)
 {
     if (client->fd < 0)
         return error_set(err, ERROR_INTERNAL, "no request was sent");
-    if (client->chunked && send_all(client, "0\r\n\r\n", 5, err) != 0)
+    if (!client->duplex && http_client_end(client, err) != 0)
         return -1;
-    if (client->body_left > 0 && !client->refused)
-        return error_set(err, ERROR_INTERNAL, "the body is shorter than was said");
     arena_free(client->arena);
     client->arena = arena_new();
     struct answer_head head;
+    int interim = 0;
     do { /* 100 Continue and its like */
+        if (interim++ == INTERIM_MAX) {
+            disconnect(client);
+            return error_set(err, ERROR_INVALID_HTTP, "the server has no end of interim answers");
+        }
         if (read_head(client, &head, err) != 0) {
             disconnect(client);
             return -1;
         }
-    } while (head.status < 200 && !(head.status == 101 && client->upgrade));
+    } while (head.status < 200 && head.status != 101);
+    if (head.status == 101 && !client->upgrade) {
+        disconnect(client);
+        return error_set(err, ERROR_INVALID_HTTP, "the server switched protocols unasked");
+    }
     frame_body(client, &head);
     *ret_answer = (struct http_answer){
         .status = head.status,
@@ -437,6 +473,68 @@ int http_client_read_all(struct http_client *client, size_t max, char **ret_body
     if (ret_len != NULL)
         *ret_len = len;
     *ret_body = body;
+    return 0;
+}
+
+bool http_client_is_reusable(const struct http_client *client)
+{
+    return client->fd >= 0 && !client->in_answer && !client->close && !client->refused &&
+           !client->chunked && client->body_left == 0 && !is_stale(client);
+}
+
+/* One read's worth, copied. */
+static int forward_copied(struct http_client *client, struct http_exchange *x, uint64_t most,
+                          uint64_t *ret_moved, struct error *err)
+{
+    if (client->in_start == client->in_end) {
+        ssize_t n = fill(client, err);
+        if (n < 0)
+            return -1;
+        if (n == 0 && client->kind != BODY_TO_END)
+            return closed(client, err);
+        if (n == 0) {
+            *ret_moved = 0;
+            return 0;
+        }
+    }
+    size_t buffered = client->in_end - client->in_start;
+    size_t n = buffered < most ? buffered : (size_t)most;
+    if (http_reply_write(x, client->in + client->in_start, n, err) != 0)
+        return -1;
+    client->in_start += n;
+    *ret_moved = n;
+    return 0;
+}
+
+int http_client_forward(struct http_client *client, struct http_exchange *x, uint64_t *ret_moved,
+                        struct error *err)
+{
+    *ret_moved = 0;
+    if (client->kind == BODY_NONE)
+        return 0;
+    if (client->kind == BODY_CHUNKED) {
+        int more = next_chunk(client, err);
+        if (more < 0)
+            return -1;
+        if (more == 0) {
+            finish_body(client);
+            return 0;
+        }
+        client->left = client->chunks.left;
+    }
+    uint64_t most = client->kind == BODY_TO_END ? UINT64_MAX : client->left, moved = 0;
+    bool spliced =
+        client->kind != BODY_TO_END && client->in_start == client->in_end && most >= COPY_MAX;
+    if (spliced ? http_reply_pump(x, client->fd, most, err) != 0
+                : forward_copied(client, x, most, &moved, err) != 0)
+        return -1;
+    if (spliced)
+        moved = most;
+    if (client->kind == BODY_CHUNKED)
+        chunk_took(&client->chunks, moved);
+    else if (client->kind == BODY_TO_END ? moved == 0 : (client->left -= moved) == 0)
+        finish_body(client);
+    *ret_moved = moved;
     return 0;
 }
 

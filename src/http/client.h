@@ -22,6 +22,9 @@ struct http_client;
 /* address: as net_connect() takes it; host: for the Host field. Connects at the first request. */
 struct http_client *http_client_new(struct loop *loop, const char *address, const char *host,
                                     struct error *err);
+/* On a connected socket, which stays the caller's and must outlive the client. There is no second
+ * connection: what fails, fails. */
+struct http_client *http_client_on(struct loop *loop, int fd, const char *host, struct error *err);
 void http_client_free(struct http_client *client);
 
 struct http_call {
@@ -32,6 +35,7 @@ struct http_call {
     int64_t content_length; /* of the body to come; 0: none; -1: chunked */
     struct slice body;      /* sent with the fields, when it is all there is (len > 0) */
     int64_t timeout_ms;     /* without progress; 0: 60 s; -1: none */
+    bool duplex;            /* another coroutine writes the body, then http_client_end() */
     bool upgrade;           /* 101 is an answer; then http_client_detach() */
 };
 
@@ -46,10 +50,20 @@ struct http_answer {
  * more, then http_client_answer(), then http_client_read() until 0. */
 int http_client_send(struct http_client *client, const struct http_call *call, struct error *err);
 int http_client_write(struct http_client *client, const void *data, size_t len, struct error *err);
+/* The body is whole. http_client_answer() does it by itself unless call->duplex. */
+int http_client_end(struct http_client *client, struct error *err);
 int http_client_answer(struct http_client *client, struct http_answer *ret_answer,
                        struct error *err);
-/* After a 101: the connection's descriptor is the caller's from now on; *ret_early are bytes that
- * came behind the answer, until the next call on this client. */
+/* Moves the next piece of the answer's body into the (started) answer of an exchange, without
+ * copying where that pays. *ret_moved is 0 at the body's end. */
+int http_client_forward(struct http_client *client, struct http_exchange *x, uint64_t *ret_moved,
+                        struct error *err);
+/* Whether a further request could be sent on the connection: the answer was read to its end, and
+ * the server keeps it open. */
+bool http_client_is_reusable(const struct http_client *client);
+
+/* After a 101, or when http_client_is_reusable(): the connection's descriptor is the caller's from
+ * now on; *ret_early are bytes that came behind the answer, until the next call on this client. */
 int http_client_detach(struct http_client *client, struct slice *ret_early);
 struct loop *http_client_loop(const struct http_client *client);
 ssize_t http_client_read(struct http_client *client, void *to, size_t len, struct error *err);

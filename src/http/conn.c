@@ -264,10 +264,26 @@ static void lost(struct http_conn *c)
     conn_cancel(c);
 }
 
+/* While an answer waits for room, a client that closed its sending side is still there. */
+static uint32_t wanted_events(uint32_t waits_for)
+{
+    return (waits_for & EPOLLIN ? EPOLLIN | EPOLLRDHUP : 0) | (waits_for & EPOLLOUT);
+}
+
 static void busy_event(struct http_conn *c, uint32_t events)
 {
-    if (c->waits_for != 0)
-        co_cond_wake(&c->cond);
+    uint32_t ended = events & (EPOLLHUP | EPOLLERR);
+    uint32_t came = (events & (EPOLLIN | EPOLLRDHUP) || ended ? EPOLLIN : 0) |
+                    (events & EPOLLOUT || ended ? EPOLLOUT : 0);
+    uint32_t waited = c->waits_for & came;
+    if (waited & EPOLLIN)
+        co_cond_wake(&c->readable);
+    if (waited & EPOLLOUT)
+        co_cond_wake(&c->writable);
+    if (waited != 0)
+        return;
+    if (c->waits_for != 0) /* it was for the other direction, which nobody waits for now */
+        watch_change(&c->watch, wanted_events(c->waits_for), NULL);
     else if (events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR))
         lost(c);
     else /* bytes for later, or room that nobody needs: only listen for the client's end */
@@ -326,13 +342,13 @@ static int wait_for(struct http_conn *c, uint32_t events, int64_t timeout_ms, st
 {
     if (c->gone)
         return gone(c, err);
-    /* While an answer waits for room, a client that closed its sending side is still there. */
     bool reading = (events & EPOLLIN) != 0;
-    if (watch_change(&c->watch, reading ? EPOLLIN | EPOLLRDHUP : EPOLLOUT, err) != 0)
+    uint32_t event = reading ? EPOLLIN : EPOLLOUT;
+    if (watch_change(&c->watch, wanted_events(c->waits_for | event), err) != 0)
         return -1;
-    c->waits_for = reading ? EPOLLIN : EPOLLOUT;
-    int rc = co_cond_wait(c->server->loop, &c->cond, timeout_ms, err);
-    c->waits_for = 0;
+    c->waits_for |= event;
+    int rc = co_cond_wait(c->server->loop, reading ? &c->readable : &c->writable, timeout_ms, err);
+    c->waits_for &= ~event;
     c->burst = 0;
     return rc;
 }

@@ -81,12 +81,13 @@ struct http_conn {
     size_t in_end;
     size_t in_cap;
     struct head_scan scan;
-    struct co *co;       /* while busy */
-    struct co_cond cond; /* where the coroutine waits for the socket */
-    uint32_t waits_for;
-    uint32_t burst; /* bytes moved since others had their turn */
-    bool gone;      /* the client has */
-    bool upgraded;  /* the handler has the socket; nobody watches it here */
+    struct co *co;           /* while busy */
+    struct co_cond readable; /* where coroutines wait for the socket: one for each direction */
+    struct co_cond writable;
+    uint32_t waits_for; /* EPOLLIN, EPOLLOUT: who does */
+    uint32_t burst;     /* bytes moved since others had their turn */
+    bool gone;          /* the client has */
+    bool upgraded;      /* the handler has the socket; nobody watches it here */
     char *peer;
 };
 
@@ -101,7 +102,8 @@ static inline size_t conn_buffered(const struct http_conn *c)
     return c->in_end - c->in_start;
 }
 
-/* All of these are for the connection's own coroutine, and fail once the client has gone. */
+/* All of these are for the connection's own coroutine and its tasks, of which one may read while
+ * another one writes; they fail once the client has gone. */
 int conn_wait(struct http_conn *c, uint32_t events, struct error *err);
 /* The same for pumps (net_wait): for the connection's socket or any other one. */
 int conn_wait_either(void *conn, int fd, uint32_t events, int64_t timeout_ms, struct error *err);

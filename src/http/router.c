@@ -60,7 +60,7 @@ static bool matches(const char *row, const char *path, struct captures *captures
 
 static bool serves_method(const struct route *route, const char *method)
 {
-    if (strcmp(route->method, method) == 0)
+    if (strcmp(route->method, method) == 0 || strcmp(route->method, "ANY") == 0)
         return true;
     return strcmp(method, "HEAD") == 0 && strcmp(route->method, "GET") == 0;
 }
@@ -99,6 +99,18 @@ static const char *allowed(const struct route *table, size_t n, struct http_exch
         at += (size_t)len;
     }
     return list;
+}
+
+const char *route_methods(const struct route *table, size_t n, struct http_exchange *x,
+                          bool *ret_any)
+{
+    struct captures captures;
+    *ret_any = false;
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(table[i].method, "ANY") == 0 &&
+            matches(table[i].path, http_request(x)->path, &captures))
+            *ret_any = true;
+    return *ret_any ? "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS" : allowed(table, n, x);
 }
 
 const struct route *route_find(const struct route *table, size_t n, struct http_exchange *x,

@@ -9,8 +9,11 @@
  * takes the rest, which may be empty. Matching works on the raw path, then each parameter is
  * percent-decoded, so that an encoded slash stays inside its parameter. The first row that fits
  * wins; a path that fits rows of other methods only is METHOD_NOT_ALLOWED with an Allow field.
- * HEAD goes to GET's row. A trailing slash on a path without `{path*}` is ignored.
+ * HEAD goes to GET's row, and a row of method
+ * ANY takes them all. A trailing slash on a path without `{path*}` is ignored.
  */
+
+#include <stdbool.h>
 
 #include "base/slice.h"
 #include "http/server.h"
@@ -45,6 +48,11 @@ struct route {
  * ROUTE_NOT_FOUND, METHOD_NOT_ALLOWED or INVALID_PATH (broken escapes, NUL) when there is none. */
 const struct route *route_find(const struct route *table, size_t n, struct http_exchange *x,
                                struct route_params *ret_params, struct error *err);
+
+/* "GET, HEAD, PUT": what the rows of the request's path serve; "" when there are none. *ret_any:
+ * one of them takes any method. */
+const char *route_methods(const struct route *table, size_t n, struct http_exchange *x,
+                          bool *ret_any);
 
 /* A parameter's value; "" when the row has none of that name. */
 const char *route_param(const struct route_params *params, const char *name);

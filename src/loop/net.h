@@ -37,6 +37,11 @@ int net_write(struct loop *loop, int fd, const void *from, size_t len, int64_t t
 int net_pump(struct loop *loop, int from, int to, uint64_t len, int64_t timeout_ms,
              struct error *err);
 
+/* Joins two sockets: what comes out of one goes into the other, both ways, until both have ended.
+ * The end of one direction is passed on while the other one goes on. Fails when a side breaks, and
+ * with TIMEOUT when nothing has moved either way for idle_ms. Both stay the caller's, to close. */
+int net_relay(struct loop *loop, int a, int b, int64_t idle_ms, struct error *err);
+
 /* How a pump waits for a descriptor: as co_wait_fd(), for those who watch one of the two already.
  */
 typedef int net_wait(void *ctx, int fd, uint32_t events, int64_t timeout_ms, struct error *err);

@@ -20,7 +20,7 @@ enum {
     BURST = 4 << 20, /* moved before others get their turn */
 };
 
-static int pipe_take(struct loop *loop, struct pipe_pair *ret_pipe, struct error *err)
+int loop_pipe_take(struct loop *loop, struct pipe_pair *ret_pipe, struct error *err)
 {
     if (loop->pipe_count > 0) {
         *ret_pipe = loop->pipes[--loop->pipe_count];
@@ -34,7 +34,7 @@ static int pipe_take(struct loop *loop, struct pipe_pair *ret_pipe, struct error
     return 0;
 }
 
-static void pipe_give(struct loop *loop, struct pipe_pair pipe, bool empty)
+void loop_pipe_give(struct loop *loop, struct pipe_pair pipe, bool empty)
 {
     if (empty && loop->pipe_count < LOOP_IDLE_PIPES) {
         loop->pipes[loop->pipe_count++] = pipe;
@@ -109,7 +109,7 @@ int net_pump_with(struct loop *loop, int from, int to, uint64_t len, int64_t tim
                   net_wait *wait, void *ctx, struct error *err)
 {
     struct pipe_pair pipe = {.read_fd = -1, .write_fd = -1};
-    if (pipe_take(loop, &pipe, err) != 0)
+    if (loop_pipe_take(loop, &pipe, err) != 0)
         return -1;
     struct pump pump = {.timeout_ms = timeout_ms, .wait = wait, .ctx = ctx};
     struct side in = {
@@ -117,7 +117,7 @@ int net_pump_with(struct loop *loop, int from, int to, uint64_t len, int64_t tim
     struct side out = {.from = pipe.read_fd, .to = to, .wait_fd = to, .events = EPOLLOUT};
     uint64_t in_pipe = 0;
     int rc = run(loop, &pump, &in, &out, len, &in_pipe, err);
-    pipe_give(loop, pipe, in_pipe == 0);
+    loop_pipe_give(loop, pipe, in_pipe == 0);
     return rc;
 }
 

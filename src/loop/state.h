@@ -46,6 +46,10 @@ struct loop {
     unsigned pipe_count;
 };
 
+/* A pipe for splice(2), from the pool or new; given back with nothing in it, or closed. */
+int loop_pipe_take(struct loop *loop, struct pipe_pair *ret_pipe, struct error *err);
+void loop_pipe_give(struct loop *loop, struct pipe_pair pipe, bool empty);
+
 /* Why a parked coroutine goes on. */
 enum wake { WAKE_EVENT, WAKE_TIMEOUT, WAKE_CANCEL };
 
