@@ -8,6 +8,9 @@
 /* ops/health.c */
 route_handler ops_health;
 
+/* v0/keys.c, v0/oauth.c */
+route_handler v0_key_list, v0_key_create, v0_key_get, v0_key_delete, v0_whoami, v0_oauth_token;
+
 /* v0/workspaces.c */
 route_handler v0_workspace_list, v0_workspace_create, v0_workspace_get, v0_workspace_delete;
 

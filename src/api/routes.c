@@ -22,14 +22,27 @@
     ROUTE(method, "/v0/sandbox/{name}" path, scope, handler),                                      \
         ROUTE(method, "/{workspace}/sandbox/{name}" path, scope, handler)
 
+/* Keys of the caller's workspace, or of one that the path names. */
+#define KEYS(method, path, scope, handler)                                                         \
+    ROUTE(method, "/v0" path, scope, handler),                                                     \
+        ROUTE(method, "/v0/workspaces/{workspace}" path, scope, handler)
+
 /* clang-format off */
 const struct route api_routes[] = {
     ROUTE("GET",    "/health",                  SCOPE_PUBLIC, ops_health),
+
+    ROUTE("POST",   "/v0/oauth/token",          SCOPE_PUBLIC, v0_oauth_token),
+    ROUTE("GET",    "/v0/whoami",               SCOPE_READ,   v0_whoami),
 
     ROUTE("GET",    "/v0/workspaces",           SCOPE_READ,   v0_workspace_list),
     ROUTE("POST",   "/v0/workspaces",           SCOPE_SERVER, v0_workspace_create),
     ROUTE("GET",    "/v0/workspaces/{workspace}", SCOPE_READ, v0_workspace_get),
     ROUTE("DELETE", "/v0/workspaces/{workspace}", SCOPE_SERVER, v0_workspace_delete),
+
+    KEYS("GET",    "/api-keys",                 SCOPE_ADMIN,  v0_key_list),
+    KEYS("POST",   "/api-keys",                 SCOPE_ADMIN,  v0_key_create),
+    KEYS("GET",    "/api-keys/{id}",            SCOPE_ADMIN,  v0_key_get),
+    KEYS("DELETE", "/api-keys/{id}",            SCOPE_ADMIN,  v0_key_delete),
 
     ROUTE("GET",    "/v0/sandbox",              SCOPE_READ,   v0_sandbox_list),
     ROUTE("POST",   "/v0/sandbox",              SCOPE_WRITE,  v0_sandbox_create),

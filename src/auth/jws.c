@@ -66,18 +66,23 @@ static bool sign(struct slice secret, struct slice text, unsigned char mac[MAC_L
            len == MAC_LEN;
 }
 
-const char *jws_sign(struct arena *arena, struct slice secret, struct slice payload)
+const char *jws_sign_text(struct arena *arena, struct slice secret, const char *text)
 {
-    static const char header[] = "{\"alg\":\"HS256\",\"typ\":\"JWT\"}";
     unsigned char mac[MAC_LEN];
-    struct slice head = base64url_encode(arena, slice_of(header));
-    struct slice body = base64url_encode(arena, payload);
-    const char *text =
-        arena_printf(arena, "%.*s.%.*s", (int)head.len, head.data, (int)body.len, body.data);
     if (!sign(secret, slice_of(text), mac))
         abort(); /* out of memory */
     struct slice tail = base64url_encode(arena, (struct slice){(char *)mac, sizeof(mac)});
     return arena_printf(arena, "%s.%.*s", text, (int)tail.len, tail.data);
+}
+
+const char *jws_sign(struct arena *arena, struct slice secret, struct slice payload)
+{
+    static const char header[] = "{\"alg\":\"HS256\",\"typ\":\"JWT\"}";
+    struct slice head = base64url_encode(arena, slice_of(header));
+    struct slice body = base64url_encode(arena, payload);
+    const char *text =
+        arena_printf(arena, "%.*s.%.*s", (int)head.len, head.data, (int)body.len, body.data);
+    return jws_sign_text(arena, secret, text);
 }
 
 static int refuse(struct error *err)

@@ -82,6 +82,10 @@ int http_query(struct http_exchange *x, const char *name, const char **ret_value
 int http_query_nth(struct http_exchange *x, const char *name, size_t index, const char **ret_value,
                    struct error *err);
 
+/* The same for a body of application/x-www-form-urlencoded, NUL-terminated. */
+int http_form_field(struct arena *arena, const char *form, const char *name, size_t index,
+                    const char **ret_value, struct error *err);
+
 /* Percent-decodes into the arena (NUL-terminated, and *ret has the length). A decoded NUL is
  * INVALID_ARGUMENT. '+' stays. */
 int http_decode(struct arena *arena, struct slice text, struct slice *ret, struct error *err);

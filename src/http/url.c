@@ -62,17 +62,23 @@ int http_query(struct http_exchange *x, const char *name, const char **ret_value
 int http_query_nth(struct http_exchange *x, const char *name, size_t index, const char **ret_value,
                    struct error *err)
 {
-    const char *at = http_request(x)->query;
+    return http_form_field(http_arena(x), http_request(x)->query, name, index, ret_value, err);
+}
+
+int http_form_field(struct arena *arena, const char *form, const char *name, size_t index,
+                    const char **ret_value, struct error *err)
+{
+    const char *at = form;
     while (*at != '\0') {
         size_t len = strcspn(at, "&");
         const char *equals = memchr(at, '=', len);
         size_t key_len = equals == NULL ? len : (size_t)(equals - at);
         struct slice key, value = {"", 0};
-        if (decode(http_arena(x), (struct slice){at, key_len}, true, &key, err) != 0)
+        if (decode(arena, (struct slice){at, key_len}, true, &key, err) != 0)
             return -1;
         if (slice_eq(key, slice_of(name)) && index-- == 0) {
             struct slice raw = {at + key_len + 1, equals == NULL ? 0 : len - key_len - 1};
-            if (equals != NULL && decode(http_arena(x), raw, true, &value, err) != 0)
+            if (equals != NULL && decode(arena, raw, true, &value, err) != 0)
                 return -1;
             *ret_value = value.data;
             return 0;

@@ -103,14 +103,26 @@ static int watch_signals(struct cellad *d, struct error *err)
     return watch_start(d->loop, &d->signals, d->signal_fd, EPOLLIN, on_signal, err);
 }
 
-static int open_parts(struct cellad *d, const char *data, const char *key_hash, bool open_to_all,
-                      unsigned interval, struct error *err)
+static int take_first_key(char hash[CELLAD_KEY_LEN + 1], struct error *err)
 {
-    char path[4096 + 32];
+    ssize_t len = read(CELLAD_FD_KEY, hash, CELLAD_KEY_LEN);
+    if (len < 0)
+        return error_sys(err, "reading the first key's hash");
+    close(CELLAD_FD_KEY);
+    if (len != CELLAD_KEY_LEN)
+        return error_set(err, ERROR_INTERNAL, "the first key's hash is not whole");
+    hash[len] = '\0';
+    return 0;
+}
+
+static int open_parts(struct cellad *d, const char *data, bool open_to_all, unsigned interval,
+                      struct error *err)
+{
+    char path[4096 + 32], key_hash[CELLAD_KEY_LEN + 1];
     snprintf(path, sizeof(path), "%s/%s", data, LAYOUT_DB);
 
     d->loop = loop_new(err);
-    if (d->loop == NULL || watch_signals(d, err) < 0 ||
+    if (d->loop == NULL || watch_signals(d, err) < 0 || take_first_key(key_hash, err) < 0 ||
         store_open(d->loop, path, false, &d->store, err) < 0 ||
         auth_store_first_key(d->store, key_hash, err) < 0 ||
         auth_new(d->store, open_to_all, &d->auth, err) < 0 ||
@@ -140,14 +152,14 @@ int cellad_main(int argc, char **argv)
         fprintf(stderr, "cellad is started by `cella server`\n");
         return 2;
     }
-    log_init("cellad", (enum log_level)log_level_parse(argv[4]));
+    log_init("cellad", (enum log_level)log_level_parse(argv[3]));
     prctl(PR_SET_NAME, "cellad");
     raise_file_limit();
     prompt_turns();
-    if (argv[5][0] != '\0')
-        d.api.public_url = argv[5];
-    if (open_parts(&d, argv[1], argv[2], strcmp(argv[3], "open") == 0,
-                   (unsigned)strtoul(argv[6], NULL, 10), &err) < 0 ||
+    if (argv[4][0] != '\0')
+        d.api.public_url = argv[4];
+    if (open_parts(&d, argv[1], strcmp(argv[2], "open") == 0, (unsigned)strtoul(argv[5], NULL, 10),
+                   &err) < 0 ||
         loop_run(d.loop, &err) < 0) {
         log_error("%s", err.message);
         d.status = 1;

@@ -11,10 +11,11 @@ enum {
     CELLAD_FD_LISTEN = 4, /* listening TCP socket */
     CELLAD_FD_READY = 5,  /* a byte is written here once requests are served */
     CELLAD_FD_UNIX = 6,   /* listening unix socket, for the same requests */
+    CELLAD_FD_KEY = 7,    /* a pipe that holds the hash of the first key: argv is for everybody */
 };
 
-/* argv: "cellad", data folder, hash of the key, "auth" or "open", log level, public URL or "",
- * seconds between samples of what sandboxes use. */
-enum { CELLAD_ARGS = 7 };
+/* argv: "cellad", data folder, "auth" or "open", log level, public URL or "", seconds between
+ * samples of what sandboxes use. */
+enum { CELLAD_ARGS = 6, CELLAD_KEY_LEN = 64 };
 
 int cellad_main(int argc, char **argv);

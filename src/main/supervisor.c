@@ -45,7 +45,7 @@ enum {
     WARDEN_BACKLOG = 16,
     WARDEN_FD_LISTEN = 3,
     FD_LOCK = 9,
-    FDS_MAX = 5,
+    FDS_MAX = 6,
     FD_SAFE = 20, /* descriptors are moved up here before they are put into place */
     BACKOFF_FIRST_MS = 50,
     BACKOFF_MAX_MS = 5000,
@@ -139,12 +139,23 @@ static int drop_privileges(uid_t uid, gid_t gid)
                                                                                               : 0;
 }
 
+/* A pipe with the hash of the first key in it. */
+static int open_key_pipe(const struct supervisor *s)
+{
+    int fds[2];
+    if (pipe2(fds, O_CLOEXEC) < 0)
+        return -1;
+    bool whole = write(fds[1], s->dir.key_hash, CELLAD_KEY_LEN) == CELLAD_KEY_LEN;
+    close(fds[1]);
+    return whole ? fds[0] : -1;
+}
+
 static int exec_cellad(struct supervisor *s)
 {
-    const int from[FDS_MAX] = {s->dir.fd, s->http_fd, s->ready_write_fd, s->unix_fd,
-                               s->dir.lock_fd};
-    const int to[FDS_MAX] = {CELLAD_FD_DATA, CELLAD_FD_LISTEN, CELLAD_FD_READY, CELLAD_FD_UNIX,
-                             FD_LOCK};
+    const int from[FDS_MAX] = {s->dir.fd,  s->http_fd,     s->ready_write_fd,
+                               s->unix_fd, s->dir.lock_fd, open_key_pipe(s)};
+    const int to[FDS_MAX] = {CELLAD_FD_DATA, CELLAD_FD_LISTEN, CELLAD_FD_READY,
+                             CELLAD_FD_UNIX, FD_LOCK,          CELLAD_FD_KEY};
     _cleanup_fd_ int self = open("/proc/self/exe", O_PATH | O_CLOEXEC);
     _cleanup_fd_ int program = self < 0 ? -1 : fcntl(self, F_DUPFD_CLOEXEC, FD_SAFE);
     if (program < 0 || place_fds(FDS_MAX, from, to) < 0 || drop_privileges(s->uid, s->gid) < 0)
@@ -154,7 +165,6 @@ static int exec_cellad(struct supervisor *s)
     const char *argv[CELLAD_ARGS + 1] = {
         "cellad",
         s->dir.path,
-        s->dir.key_hash,
         s->options.no_auth ? "open" : "auth",
         s->options.log_level,
         s->options.public_url != NULL ? s->options.public_url : "",

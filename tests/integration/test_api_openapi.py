@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """One fact, one place: the route table and the error table, against what is written about them.
 
-Read as text, so that no package is needed for it; openapi.yaml is indented as this expects.
+openapi.yaml is read as text, so that no package is needed for it, and indented as this expects.
 """
 
 import pathlib
 import re
+
+import cella_routes
 
 REPO = pathlib.Path(__file__).resolve().parents[2]
 
@@ -15,14 +17,9 @@ def read(path):
 
 
 def routes():
-    """(method, path) of every row in routes.c."""
-    found = set()
-    for kind, method, path in re.findall(r'(ROUTE|IN_SANDBOX)\("(\w+)",\s+"([^"]+)"',
-                                         read("src/api/routes.c")):
-        path = path.replace("{path*}", "{path}")
-        prefixes = [""] if kind == "ROUTE" else ["/v0/sandbox/{name}", "/{workspace}/sandbox/{name}"]
-        found |= {(method.lower(), prefix + path) for prefix in prefixes}
-    return found
+    """(method, path) of every row of the table."""
+    return {(route.method.lower(), route.path.replace("{path*}", "{path}"))
+            for route in cella_routes.routes()}
 
 
 def described():

@@ -110,18 +110,22 @@ static int delete_some(const struct api_call *call, size_t *ret_left, struct err
     return rc;
 }
 
-static int empty_it(const struct api_call *call, struct error *err)
+/* Nobody gets in any more, but somebody may have been inside with a sandbox half made: then the
+ * store says that it is not empty after all, and it is emptied again. */
+static int delete_it(const struct api_call *call, bool force, struct error *err)
 {
     int64_t deadline = loop_now(call->api->loop) + EMPTY_DEADLINE_MS;
-    for (size_t left = 0;;) {
-        if (delete_some(call, &left, err) < 0)
+    for (;;) {
+        size_t left = 0;
+        if (force && delete_some(call, &left, err) < 0)
             return -1;
-        if (left == 0)
+        if (left == 0 && auth_workspace_delete(call->api->auth, call->workspace, err) == 0)
             return 0;
+        if (left == 0 && (!force || err->code != ERROR_WORKSPACE_NOT_EMPTY))
+            return -1;
         if (loop_now(call->api->loop) > deadline)
             return error_set(err, ERROR_TIMEOUT,
-                             "%zu sandboxes of the workspace are still being deleted: try again",
-                             left);
+                             "sandboxes of the workspace are still being deleted: try again");
         if (co_sleep(call->api->loop, EMPTY_LOOK_MS, err) < 0)
             return -1;
     }
@@ -135,8 +139,7 @@ int v0_workspace_delete(struct http_exchange *x, const struct route_params *para
     if (api_query_bool(x, "force", false, &force, err) < 0 ||
         auth_workspace_close(call->api->auth, call->workspace, err) < 0)
         return -1;
-    if ((force && empty_it(call, err) < 0) ||
-        auth_workspace_delete(call->api->auth, call->workspace, err) < 0) {
+    if (delete_it(call, force, err) < 0) {
         auth_workspace_reopen(call->api->auth, call->workspace);
         return -1;
     }
