@@ -15,6 +15,8 @@ const struct dialect dialect_cella = {api_routes, &api_route_count, NULL};
 const struct dialect dialect_blaxel = {blaxel_routes, &blaxel_route_count, blaxel_reply_error};
 const struct dialect dialect_blaxel_box = {blaxel_box_routes, &blaxel_box_route_count,
                                            blaxel_box_reply_error};
+const struct dialect dialect_preview = {preview_routes, &preview_route_count,
+                                        blaxel_box_reply_error};
 
 /* The control plane's resources, below /v0. The seed's are in the singular. */
 static const char *const blaxel_resources[] = {"sandboxes", "volumes", "drives", "images",
@@ -40,6 +42,8 @@ const struct dialect *dialect_of(const char *path)
                 return &dialect_blaxel;
         return &dialect_cella;
     }
+    if (takes(&path, "preview"))
+        return &dialect_preview;
     if (*path == '/')
         path += 1 + strcspn(path + 1, "/");
     return takes(&path, "sandboxes") ? &dialect_blaxel_box : &dialect_cella;

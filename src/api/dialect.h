@@ -20,6 +20,7 @@ struct dialect {
 extern const struct dialect dialect_cella;      /* everything that is none of the others */
 extern const struct dialect dialect_blaxel;     /* Blaxel's control plane: /v0/sandboxes … */
 extern const struct dialect dialect_blaxel_box; /* … and inside: /{workspace}/sandboxes/{name}/… */
+extern const struct dialect dialect_preview;    /* /preview/{id}/…: for those without a key */
 
 /* path is the request's, still encoded. */
 const struct dialect *dialect_of(const char *path);

@@ -81,13 +81,14 @@ static int decode_params(struct http_exchange *x, const struct captures *capture
 }
 
 /* "GET, HEAD, PUT": each method once. */
-static const char *allowed(const struct route *table, size_t n, struct http_exchange *x)
+static const char *allowed(const struct route *table, size_t n, struct http_exchange *x,
+                           const char *path)
 {
     struct captures captures;
     char *list = arena_alloc(http_arena(x), 128);
     size_t at = 0;
     for (size_t i = 0; i < n; i++) {
-        if (!matches(table[i].path, http_request(x)->path, &captures))
+        if (!matches(table[i].path, path, &captures))
             continue;
         if (strstr(list, table[i].method) != NULL)
             continue;
@@ -110,17 +111,25 @@ const char *route_methods(const struct route *table, size_t n, struct http_excha
         if (strcmp(table[i].method, "ANY") == 0 &&
             matches(table[i].path, http_request(x)->path, &captures))
             *ret_any = true;
-    return *ret_any ? "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS" : allowed(table, n, x);
+    return *ret_any ? "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS"
+                    : allowed(table, n, x, http_request(x)->path);
 }
 
 const struct route *route_find(const struct route *table, size_t n, struct http_exchange *x,
                                struct route_params *ret_params, struct error *err)
 {
+    return route_find_at(table, n, x, http_request(x)->path, ret_params, err);
+}
+
+const struct route *route_find_at(const struct route *table, size_t n, struct http_exchange *x,
+                                  const char *path, struct route_params *ret_params,
+                                  struct error *err)
+{
     const struct http_request *request = http_request(x);
     bool other_method = false;
     for (size_t i = 0; i < n; i++) {
         struct captures captures;
-        if (!matches(table[i].path, request->path, &captures))
+        if (!matches(table[i].path, path, &captures))
             continue;
         if (!serves_method(&table[i], request->method)) {
             other_method = true;
@@ -129,13 +138,13 @@ const struct route *route_find(const struct route *table, size_t n, struct http_
         return decode_params(x, &captures, ret_params, err) == 0 ? &table[i] : NULL;
     }
     if (other_method) {
-        const char *methods = allowed(table, n, x);
+        const char *methods = allowed(table, n, x, path);
         http_set_header(x, "Allow", "%s", methods);
         error_set(err, ERROR_METHOD_NOT_ALLOWED, "%s is not allowed here, only %s", request->method,
                   methods);
         return NULL;
     }
-    error_set(err, ERROR_ROUTE_NOT_FOUND, "no such path: %s", request->path);
+    error_set(err, ERROR_ROUTE_NOT_FOUND, "no such path: %s", path);
     return NULL;
 }
 

@@ -49,6 +49,11 @@ struct route {
 const struct route *route_find(const struct route *table, size_t n, struct http_exchange *x,
                                struct route_params *ret_params, struct error *err);
 
+/* The same for another path than the request's own, which lives as long as the exchange. */
+const struct route *route_find_at(const struct route *table, size_t n, struct http_exchange *x,
+                                  const char *path, struct route_params *ret_params,
+                                  struct error *err);
+
 /* "GET, HEAD, PUT": what the rows of the request's path serve; "" when there are none. *ret_any:
  * one of them takes any method. */
 const char *route_methods(const struct route *table, size_t n, struct http_exchange *x,

@@ -10,6 +10,14 @@
 route_handler blaxel_sandbox_list, blaxel_sandbox_create, blaxel_sandbox_get, blaxel_sandbox_put,
     blaxel_sandbox_delete, blaxel_sandbox_by_external_id;
 
+/* preview.c */
+route_handler blaxel_preview_list, blaxel_preview_create, blaxel_preview_get, blaxel_preview_put,
+    blaxel_preview_delete, blaxel_preview_token_list, blaxel_preview_token_create,
+    blaxel_preview_token_delete;
+
+/* preview_serve.c */
+route_handler preview_serve;
+
 /* filesystem.c */
 route_handler box_file_get, box_file_put, box_file_delete;
 

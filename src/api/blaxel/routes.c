@@ -19,6 +19,24 @@ const struct route blaxel_routes[] = {
     ROUTE("GET",    "/v0/sandboxes/by-external-id/{id}", SCOPE_READ,  blaxel_sandbox_by_external_id),
     ROUTE("GET",    "/v0/sandboxes/{name}",              SCOPE_READ,  blaxel_sandbox_get),
     ROUTE("DELETE", "/v0/sandboxes/{name}",              SCOPE_WRITE, blaxel_sandbox_delete),
+
+    ROUTE("GET",    "/v0/sandboxes/{name}/previews",           SCOPE_READ,  blaxel_preview_list),
+    ROUTE("POST",   "/v0/sandboxes/{name}/previews",           SCOPE_WRITE, blaxel_preview_create),
+    ROUTE("GET",    "/v0/sandboxes/{name}/previews/{preview}", SCOPE_READ,  blaxel_preview_get),
+    ROUTE("PUT",    "/v0/sandboxes/{name}/previews/{preview}", SCOPE_WRITE, blaxel_preview_put),
+    ROUTE("DELETE", "/v0/sandboxes/{name}/previews/{preview}", SCOPE_WRITE, blaxel_preview_delete),
+    /* A token is shown in full, so reading it takes as much as making one. */
+    ROUTE("GET",    "/v0/sandboxes/{name}/previews/{preview}/tokens",         SCOPE_WRITE,
+          blaxel_preview_token_list),
+    ROUTE("POST",   "/v0/sandboxes/{name}/previews/{preview}/tokens",         SCOPE_WRITE,
+          blaxel_preview_token_create),
+    ROUTE("DELETE", "/v0/sandboxes/{name}/previews/{preview}/tokens/{token}", SCOPE_WRITE,
+          blaxel_preview_token_delete),
+};
+
+/* Who comes here has no key; the preview itself says what it takes. */
+const struct route preview_routes[] = {
+    ROUTE("ANY",    "/preview/{id}/{path*}", SCOPE_PUBLIC, preview_serve),
 };
 
 const struct route blaxel_box_routes[] = {
@@ -32,4 +50,5 @@ const struct route blaxel_box_routes[] = {
 /* clang-format on */
 
 const size_t blaxel_route_count = ARRAY_LEN(blaxel_routes);
+const size_t preview_route_count = ARRAY_LEN(preview_routes);
 const size_t blaxel_box_route_count = ARRAY_LEN(blaxel_box_routes);
