@@ -65,6 +65,7 @@ static void take_over(struct warden *warden, const char *id, const struct record
         sandbox->pid = record->pid;
     if (record->state == RECORD_RUNNING && sandbox->pid != 0) {
         sandbox->state = SANDBOX_RUNNING;
+        cgroup_thaw(&warden->cgroups, id); /* somebody may have been killed while copying it */
         log_info("adopted sandbox %s (pid %d)", id, sandbox->pid);
         return;
     }

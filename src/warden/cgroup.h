@@ -82,6 +82,8 @@ struct cgroup_backend {
     int (*prepare)(struct cgroups *cgroups, struct error *err);
     int (*limit)(const struct cgroups *cgroups, const char *id, const struct cgroup_limits *limits,
                  struct cgroup_set *set, struct error *err);
+    int (*resize)(const struct cgroups *cgroups, const char *id, const struct cgroup_limits *limits,
+                  struct error *err);
     enum cgroup_tree memory_tree;
     const char *oom_file;      /* has a line "oom_kill N" */
     const char *memory_file;   /* bytes charged */
@@ -102,6 +104,21 @@ void cgroups_remove_parents(const struct cgroups *cgroups);
 int cgroup_make(const struct cgroups *cgroups, const char *id, const struct cgroup_limits *limits,
                 struct cgroup_set *ret_set, struct error *err);
 void cgroup_set_release(struct cgroup_set *set);
+
+/*
+ * New limits for a sandbox that runs: all of them, or none. RESOURCE_IN_USE when it holds more
+ * memory than it would have and the kernel cannot get it back; trying takes time.
+ */
+int cgroup_resize(const struct cgroups *cgroups, const char *id, const struct cgroup_limits *limits,
+                  struct error *err);
+
+/*
+ * Stops everything in it, the agent included, where it is (cgroup_freeze.c), and returns when all
+ * of it stands still: CONFLICT when the group is gone, TIMEOUT, with everything running again, when
+ * something did not stop. Thawing what is not frozen, or not there, is fine.
+ */
+int cgroup_freeze(const struct cgroups *cgroups, const char *id, int timeout_ms, struct error *err);
+void cgroup_thaw(const struct cgroups *cgroups, const char *id);
 
 /* SIGKILL to everything in it, the agent included. A group that is not there is fine. */
 void cgroup_kill(const struct cgroups *cgroups, const char *id);
@@ -134,6 +151,17 @@ typedef void (*cgroup_pid_fn)(pid_t pid, void *arg);
 void cgroup_each_pid(int parent, const char *name, cgroup_pid_fn fn, void *arg);
 
 /* For the backends. */
+struct cgroup_knob {
+    enum cgroup_tree tree;
+    const char *file; /* below the sandbox's group */
+    char value[48];
+    bool optional; /* not in every kernel */
+};
+/* Writes them in order; when one fails, those before it get their old values back. */
+int cgroup_write_knobs(const struct cgroups *cgroups, const char *id,
+                       const struct cgroup_knob *knobs, size_t count, struct error *err);
+uint64_t cgroup_read_number(int dirfd, const char *id, const char *file); /* 0: no number */
+int cgroup_memory_in_use(struct error *err, uint64_t used, uint64_t wanted);
 int cgroup_open_tasks(int dirfd, const char *path, int *ret_fd, struct error *err);
 int cgroup_write_number(int dirfd, const char *path, uint64_t value, struct error *err);
 void cgroup_format_cpu_max(uint64_t cpu_millis, char *out, size_t size); /* v2: "quota period" */

@@ -10,6 +10,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <sys/stat.h>
 
@@ -30,37 +31,47 @@ static int prepare(struct cgroups *cgroups, struct error *err)
     return 0;
 }
 
-struct knob {
-    enum cgroup_tree tree;
-    const char *file;
-    uint64_t value;
-    bool optional; /* not in every kernel */
-};
+static struct cgroup_knob knob(enum cgroup_tree tree, const char *file, uint64_t value)
+{
+    struct cgroup_knob knob = {.tree = tree, .file = file};
+    snprintf(knob.value, sizeof(knob.value), "%" PRIu64, value);
+    return knob;
+}
 
+/* Memory and swap together may never be less than memory alone: whoever grows, grows that first. */
 static int set_limits(const struct cgroups *cgroups, const char *id,
-                      const struct cgroup_limits *limits, struct error *err)
+                      const struct cgroup_limits *limits, bool grows, struct error *err)
 {
     const struct cpu_quota cpu = cgroup_cpu_quota(limits->cpu_millis);
-    /* In this order: memory and swap together may not be less than memory alone. */
-    const struct knob knobs[] = {
-        {CGROUP_MEMORY, "memory.limit_in_bytes", limits->memory_bytes, false},
-        {CGROUP_MEMORY, "memory.memsw.limit_in_bytes", limits->memory_bytes, true},
-        {CGROUP_CPU, "cpu.cfs_period_us", cpu.period_us, false},
-        {CGROUP_CPU, "cpu.cfs_quota_us", cpu.quota_us, false},
-        {CGROUP_PIDS, "pids.max", limits->pids_max, false},
+    struct cgroup_knob memory = knob(CGROUP_MEMORY, "memory.limit_in_bytes", limits->memory_bytes);
+    struct cgroup_knob both =
+        knob(CGROUP_MEMORY, "memory.memsw.limit_in_bytes", limits->memory_bytes);
+    both.optional = true;
+    const struct cgroup_knob knobs[] = {
+        grows ? both : memory,
+        grows ? memory : both,
+        knob(CGROUP_CPU, "cpu.cfs_period_us", cpu.period_us),
+        knob(CGROUP_CPU, "cpu.cfs_quota_us", cpu.quota_us),
+        knob(CGROUP_PIDS, "pids.max", limits->pids_max),
     };
-    for (size_t i = 0; i < ARRAY_LEN(knobs); i++) {
-        char path[PATH_SIZE];
-        struct error failure;
-        snprintf(path, sizeof(path), "%s/%s", id, knobs[i].file);
-        if (cgroup_write_number(cgroups->parents[knobs[i].tree], path, knobs[i].value, &failure) ==
-                0 ||
-            (knobs[i].optional && failure.sys == ENOENT))
-            continue;
-        *err = failure;
-        return -1;
-    }
-    return 0;
+    return cgroup_write_knobs(cgroups, id, knobs, ARRAY_LEN(knobs), err);
+}
+
+/* Making a limit smaller than what is in use first takes back what the kernel can, and is refused
+ * with EBUSY when that is not enough. */
+static int resize(const struct cgroups *cgroups, const char *id, const struct cgroup_limits *limits,
+                  struct error *err)
+{
+    int memory = cgroups->parents[CGROUP_MEMORY];
+    uint64_t before = cgroup_read_number(memory, id, "memory.limit_in_bytes");
+    struct error failure;
+    if (set_limits(cgroups, id, limits, limits->memory_bytes > before, &failure) == 0)
+        return 0;
+    if (failure.sys == EBUSY)
+        return cgroup_memory_in_use(err, cgroup_read_number(memory, id, "memory.usage_in_bytes"),
+                                    limits->memory_bytes);
+    *err = failure;
+    return -1;
 }
 
 static int limit(const struct cgroups *cgroups, const char *id, const struct cgroup_limits *limits,
@@ -70,7 +81,7 @@ static int limit(const struct cgroups *cgroups, const char *id, const struct cgr
     for (int tree = CGROUP_MEMORY; tree <= CGROUP_PIDS; tree++)
         if (mkdirat(cgroups->parents[tree], id, 0755) < 0)
             return error_sys(err, "making the cgroup %s", id);
-    if (set_limits(cgroups, id, limits, err) < 0)
+    if (set_limits(cgroups, id, limits, false, err) < 0)
         return -1;
 
     snprintf(path, sizeof(path), "%s/tasks", id);
@@ -90,6 +101,7 @@ const struct cgroup_backend cgroup_v1 = {
     .trees = trees,
     .prepare = prepare,
     .limit = limit,
+    .resize = resize,
     .memory_tree = CGROUP_MEMORY,
     .oom_file = "memory.oom_control",
     .memory_file = "memory.usage_in_bytes",

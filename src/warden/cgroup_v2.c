@@ -12,8 +12,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 
+#include "base/cleanup.h"
 #include "warden/files.h"
 
 enum { PATH_SIZE = 64 };
@@ -29,32 +31,45 @@ static int prepare(struct cgroups *cgroups, struct error *err)
                          "+memory +cpu +pids", err);
 }
 
-static int set_limits(int unified, const char *id, const struct cgroup_limits *limits,
-                      struct error *err)
+static int set_limits(const struct cgroups *cgroups, const char *id,
+                      const struct cgroup_limits *limits, struct error *err)
 {
-    char path[PATH_SIZE], text[48];
-    struct error failure;
-    snprintf(path, sizeof(path), "%s/memory.max", id);
-    if (cgroup_write_number(unified, path, limits->memory_bytes, err) < 0)
-        return -1;
-    snprintf(path, sizeof(path), "%s/memory.swap.max", id);
-    if (file_write_at(unified, path, "0", &failure) < 0 && failure.sys != ENOENT) {
-        *err = failure;
-        return -1;
+    struct cgroup_knob knobs[] = {
+        {.tree = CGROUP_UNIFIED, .file = "memory.max"},
+        {.tree = CGROUP_UNIFIED, .file = "memory.swap.max", .value = "0", .optional = true},
+        {.tree = CGROUP_UNIFIED, .file = "cpu.max"},
+        {.tree = CGROUP_UNIFIED, .file = "pids.max"},
+    };
+    snprintf(knobs[0].value, sizeof(knobs[0].value), "%" PRIu64, limits->memory_bytes);
+    cgroup_format_cpu_max(limits->cpu_millis, knobs[2].value, sizeof(knobs[2].value));
+    snprintf(knobs[3].value, sizeof(knobs[3].value), "%" PRIu64, limits->pids_max);
+    return cgroup_write_knobs(cgroups, id, knobs, ARRAY_LEN(knobs), err);
+}
+
+/* memory.max would be accepted whatever is in use, and then enforced by killing: so what can be
+ * taken back is taken back first (Linux 5.19; before that, only what fits is accepted). */
+static int resize(const struct cgroups *cgroups, const char *id, const struct cgroup_limits *limits,
+                  struct error *err)
+{
+    int unified = cgroups->parents[CGROUP_UNIFIED];
+    uint64_t wanted = limits->memory_bytes;
+    uint64_t used = cgroup_read_number(unified, id, "memory.current");
+    if (used > wanted) {
+        char path[PATH_SIZE];
+        snprintf(path, sizeof(path), "%s/memory.reclaim", id);
+        cgroup_write_number(unified, path, used - wanted, NULL);
+        used = cgroup_read_number(unified, id, "memory.current");
     }
-    snprintf(path, sizeof(path), "%s/cpu.max", id);
-    cgroup_format_cpu_max(limits->cpu_millis, text, sizeof(text));
-    if (file_write_at(unified, path, text, err) < 0)
-        return -1;
-    snprintf(path, sizeof(path), "%s/pids.max", id);
-    return cgroup_write_number(unified, path, limits->pids_max, err);
+    if (used > wanted)
+        return cgroup_memory_in_use(err, used, wanted);
+    return set_limits(cgroups, id, limits, err);
 }
 
 /* A command is born below this group, and so under its limits: there is nothing to join. */
 static int limit(const struct cgroups *cgroups, const char *id, const struct cgroup_limits *limits,
                  struct cgroup_set *set, struct error *err)
 {
-    return set_limits(cgroups->parents[CGROUP_UNIFIED], id, limits, err);
+    return set_limits(cgroups, id, limits, err);
 }
 
 const struct cgroup_backend cgroup_v2 = {
@@ -62,6 +77,7 @@ const struct cgroup_backend cgroup_v2 = {
     .trees = trees,
     .prepare = prepare,
     .limit = limit,
+    .resize = resize,
     .memory_tree = CGROUP_UNIFIED,
     .oom_file = "memory.events",
     .memory_file = "memory.current",

@@ -67,3 +67,36 @@ int plan_check(const struct plan *plan, struct error *err)
     }
     return 0;
 }
+
+/* The other requests are parts of a plan: the rest is filled with what passes. */
+static struct plan part_of_plan(const char *id, const char *hostname, uint64_t disk_bytes)
+{
+    return (struct plan){
+        .id = id,
+        .hostname = hostname,
+        .memory_bytes = bounds[0].min,
+        .cpu_millis = bounds[1].min,
+        .pids_max = bounds[2].min,
+        .disk_bytes = disk_bytes,
+        .shm_bytes = bounds[4].min,
+    };
+}
+
+int plan_check_clone(const struct warden_clone *clone, struct error *err)
+{
+    const struct plan plan = part_of_plan(clone->id, clone->hostname, clone->disk_bytes);
+    if (plan_check(&plan, err) < 0)
+        return -1;
+    if (!plan_id_valid(clone->source) || strcmp(clone->source, clone->id) == 0)
+        return error_set(err, ERROR_INVALID_NAME, "the source is not another sandbox's id");
+    return 0;
+}
+
+int plan_check_update(const struct warden_update *update, struct error *err)
+{
+    struct plan plan = part_of_plan(update->id, "x", update->disk_bytes);
+    plan.memory_bytes = update->memory_bytes;
+    plan.cpu_millis = update->cpu_millis;
+    plan.pids_max = update->pids_max;
+    return plan_check(&plan, err);
+}

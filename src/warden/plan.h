@@ -15,3 +15,5 @@ enum { PLAN_ID_MAX = 32 };
 
 bool plan_id_valid(const char *id); /* [a-z0-9]{1,32}: safe as a file and a cgroup name */
 int plan_check(const struct plan *plan, struct error *err);
+int plan_check_clone(const struct warden_clone *clone, struct error *err);
+int plan_check_update(const struct warden_update *update, struct error *err);

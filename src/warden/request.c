@@ -19,6 +19,9 @@ union request {
     struct warden_stop stop;
     struct warden_ref ref;
     struct warden_stats stats;
+    struct warden_clone clone;
+    struct warden_update update;
+    struct warden_fits fits;
 };
 
 /* ---- answers ---- */
@@ -105,15 +108,15 @@ static int handle_start(struct connection *connection, uint32_t id, const union 
     return sandbox_start(connection->warden, &request->plan, from, err);
 }
 
-static int add_waiter(struct sandbox *sandbox, struct connection *connection, uint32_t id,
-                      struct error *err)
+int waiter_add(struct waiter **waiters, const struct connection *connection, uint32_t id,
+               struct error *err)
 {
     struct waiter *waiter =
         waiter_new((struct waiter){.connection = connection->number, .request = id});
     if (waiter == NULL)
         return error_set(err, ERROR_LIMIT_EXCEEDED, "out of memory");
-    waiter->next = sandbox->waiters;
-    sandbox->waiters = waiter;
+    waiter->next = *waiters;
+    *waiters = waiter;
     return 0;
 }
 
@@ -125,7 +128,7 @@ static int handle_stop(struct connection *connection, uint32_t id, const union r
         send_message(connection, &wire_ok_schema, id, NULL);
         return 0;
     }
-    if (add_waiter(sandbox, connection, id, err) < 0)
+    if (waiter_add(&sandbox->waiters, connection, id, err) < 0)
         return -1;
     uint64_t grace = request->stop.grace_ms;
     sandbox_end(sandbox, grace > GRACE_MAX_MS ? GRACE_MAX_MS : grace);
@@ -143,7 +146,7 @@ static int handle_remove(struct connection *connection, uint32_t id, const union
         sandbox = sandbox_new(warden, request->ref.id); /* of one that does not run, to end it */
     if (sandbox == NULL)
         return error_set(err, ERROR_LIMIT_EXCEEDED, "out of memory");
-    if (add_waiter(sandbox, connection, id, err) < 0)
+    if (waiter_add(&sandbox->waiters, connection, id, err) < 0)
         return -1;
     sandbox->remove = true;
     sandbox_end(sandbox, 0);
@@ -190,14 +193,34 @@ static int handle_stats(struct connection *connection, uint32_t id, const union 
     return 0;
 }
 
+static int handle_clone(struct connection *connection, uint32_t id, const union request *request,
+                        struct error *err)
+{
+    return copy_request(connection, id, &request->clone, err);
+}
+
+static int handle_update(struct connection *connection, uint32_t id, const union request *request,
+                         struct error *err)
+{
+    return resize_request(connection, id, &request->update, err);
+}
+
+static int handle_fits(struct connection *connection, uint32_t id, const union request *request,
+                       struct error *err)
+{
+    return fits_request(connection, id, &request->fits, err);
+}
+
 static const struct {
     const struct wire_schema *schema;
     int (*handle)(struct connection *connection, uint32_t id, const union request *request,
                   struct error *err);
 } rows[] = {
-    {&warden_hello_schema, handle_hello}, {&warden_start_schema, handle_start},
-    {&warden_stop_schema, handle_stop},   {&warden_remove_schema, handle_remove},
-    {&warden_list_schema, handle_list},   {&warden_stats_schema, handle_stats},
+    {&warden_hello_schema, handle_hello},   {&warden_start_schema, handle_start},
+    {&warden_stop_schema, handle_stop},     {&warden_remove_schema, handle_remove},
+    {&warden_list_schema, handle_list},     {&warden_clone_schema, handle_clone},
+    {&warden_update_schema, handle_update}, {&warden_fits_schema, handle_fits},
+    {&warden_stats_schema, handle_stats},
 };
 
 int request_handle(struct connection *connection, const struct frame_header *header,

@@ -347,6 +347,8 @@ static int check_request(struct warden *warden, const struct plan *plan, struct 
         return error_set(err, ERROR_CONFLICT, "sandbox %s is being stopped", plan->id);
     if (other != NULL)
         return error_set(err, ERROR_ALREADY_RUNNING, "sandbox %s runs already", plan->id);
+    if (copy_blocks_start(warden, plan->id))
+        return error_set(err, ERROR_CONFLICT, "the files of sandbox %s are being copied", plan->id);
     return 0;
 }
 

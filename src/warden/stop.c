@@ -148,9 +148,8 @@ void sandbox_timer(struct sandbox *sandbox)
 /* ---- what is left ---- */
 
 /* A fork, for storage whose removal walks a tree. */
-static int remove_in_child(struct sandbox *sandbox, struct error *err)
+int removal_start(struct warden *warden, const char *id, struct waiter **waiters, struct error *err)
 {
-    struct warden *warden = sandbox->warden;
     struct removal *removal = calloc(1, sizeof(*removal));
     if (removal == NULL)
         return error_set(err, ERROR_LIMIT_EXCEEDED, "out of memory");
@@ -161,14 +160,14 @@ static int remove_in_child(struct sandbox *sandbox, struct error *err)
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         if (getppid() != parent)
             _exit(1);
-        _exit(storage_destroy(&warden->storage, sandbox->id, &failure) < 0 ? 1 : 0);
+        _exit(storage_destroy(&warden->storage, id, &failure) < 0 ? 1 : 0);
     }
     if (removal->pid < 0) {
         error_sys(err, "starting a removal");
         free(removal);
         return -1;
     }
-    removal->waiters = steal_ptr(sandbox->waiters);
+    removal->waiters = steal_ptr(*waiters);
     removal->next = warden->removals;
     warden->removals = removal;
     return 0;
@@ -182,7 +181,7 @@ static int remove_files(struct sandbox *sandbox, struct error *err)
     if (storage_detach(storage, sandbox->id, err) < 0)
         return -1;
     if (storage->backend->slow)
-        return remove_in_child(sandbox, err);
+        return removal_start(sandbox->warden, sandbox->id, &sandbox->waiters, err);
     return storage_destroy(storage, sandbox->id, err);
 }
 
@@ -210,6 +209,12 @@ static void finish(struct sandbox *sandbox)
     if (r < 0)
         log_error("sandbox %s: %s", sandbox->id, err.message);
     if (r <= 0) {
+        sandbox->deadline_ms = warden_now_ms() + RETRY_MS;
+        return;
+    }
+    /* What is being copied is not taken away; a copy that nobody wants any more is. */
+    if (sandbox->remove && copy_uses(warden, sandbox->id)) {
+        copy_cancel(warden, sandbox->id);
         sandbox->deadline_ms = warden_now_ms() + RETRY_MS;
         return;
     }

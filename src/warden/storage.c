@@ -22,11 +22,10 @@
 #include "base/log.h"
 #include "warden/files.h"
 #include "warden/plan.h"
+#include "warden/storage_layer.h"
 #include "warden/volume.h"
 
-#define DELETED_SUFFIX ".del"
-
-enum { LAYER_NAME_MAX = PLAN_ID_MAX + sizeof(DELETED_SUFFIX) };
+enum { LAYER_NAME_MAX = PLAN_ID_MAX + sizeof(STORAGE_DELETED) };
 
 /* Parents first. The modes of the uppers become those of / and /usr. */
 static const struct {
@@ -131,15 +130,15 @@ int storage_mount(struct storage *storage, const char *data, enum storage_kind k
 
 static bool is_deleted_name(const char *name)
 {
-    size_t len = strlen(name), suffix = strlen(DELETED_SUFFIX);
-    return len > suffix && strcmp(name + len - suffix, DELETED_SUFFIX) == 0;
+    size_t len = strlen(name), suffix = strlen(STORAGE_DELETED);
+    return len > suffix && strcmp(name + len - suffix, STORAGE_DELETED) == 0;
 }
 
 static int sweep_entry(int dirfd, const char *name, void *arg)
 {
     const struct storage *storage = arg;
     struct error err;
-    if (is_deleted_name(name) && storage->backend->destroy(storage, name, &err) < 0)
+    if (is_deleted_name(name) && storage->backend->destroy(storage, dirfd, name, &err) < 0)
         log_warn("left-over layer %s: %s", name, err.message);
     return 0;
 }
@@ -154,6 +153,8 @@ int storage_open(struct storage *storage, struct error *err)
         return error_sys(err, "closing %s to others", path);
     if (storage->backend == &storage_btrfs)
         storage_btrfs_enable_quota(storage);
+    if (storage_clone_sweep(storage, err) < 0)
+        return -1;
     return dir_each(storage->fd, ".", sweep_entry, storage, err);
 }
 
@@ -187,7 +188,7 @@ int storage_create(const struct storage *storage, const char *id, uint64_t quota
     if (!storage_exists(storage, id) && storage->backend->create(storage, id, &fresh, err) < 0)
         return -1;
     *ret_fresh = fresh; /* said at once: who rolls back has to know */
-    if (storage->backend->limit(storage, id, quota, err) < 0)
+    if (storage->backend->limit(storage, storage->fd, id, quota, err) < 0)
         return -1;
 
     _cleanup_fd_ int layer = -1;
@@ -202,9 +203,26 @@ int storage_create(const struct storage *storage, const char *id, uint64_t quota
     return 0;
 }
 
+int storage_fits(const struct storage *storage, const char *id, uint64_t quota, struct error *err)
+{
+    uint64_t used;
+    if (!storage_exists(storage, id))
+        return 0;
+    if (storage_used(storage, id, &used, err) < 0)
+        return -1;
+    return used > quota ? storage_in_use(err, used, quota) : 0;
+}
+
+int storage_limit(const struct storage *storage, const char *id, uint64_t quota, struct error *err)
+{
+    if (!storage_exists(storage, id))
+        return 0;
+    return storage->backend->limit(storage, storage->fd, id, quota, err);
+}
+
 static void deleted_name(char out[LAYER_NAME_MAX], const char *id)
 {
-    snprintf(out, LAYER_NAME_MAX, "%s" DELETED_SUFFIX, id);
+    snprintf(out, LAYER_NAME_MAX, "%s" STORAGE_DELETED, id);
 }
 
 int storage_detach(const struct storage *storage, const char *id, struct error *err)
@@ -216,7 +234,7 @@ int storage_detach(const struct storage *storage, const char *id, struct error *
     if (errno != EEXIST && errno != ENOTEMPTY)
         return error_sys(err, "removing the layer %s", id);
     /* One of that name is still there from before. */
-    if (storage->backend->destroy(storage, name, err) < 0)
+    if (storage->backend->destroy(storage, storage->fd, name, err) < 0)
         return -1;
     if (renameat(storage->fd, id, storage->fd, name) < 0)
         return error_sys(err, "removing the layer %s", id);
@@ -227,7 +245,7 @@ int storage_destroy(const struct storage *storage, const char *id, struct error 
 {
     char name[LAYER_NAME_MAX];
     deleted_name(name, id);
-    return storage->backend->destroy(storage, name, err);
+    return storage->backend->destroy(storage, storage->fd, name, err);
 }
 
 struct layer_walk {
@@ -251,8 +269,12 @@ int storage_each(const struct storage *storage, storage_fn fn, void *arg, struct
 
 bool storage_usage(const struct storage *storage, const char *id, uint64_t *ret_bytes)
 {
-    return storage->backend->usage != NULL &&
-           storage->backend->usage(storage, id, ret_bytes, NULL) == 0;
+    uint64_t own, inherited;
+    if (storage->backend->usage == NULL || storage->backend->usage(storage, id, &own, NULL) < 0 ||
+        storage_inherited(storage, id, &inherited, NULL) < 0)
+        return false;
+    *ret_bytes = own + inherited;
+    return true;
 }
 
 enum { BLOCK_SIZE = 512 }; /* of st_blocks, whatever the file system's are */

@@ -24,6 +24,7 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "warden/files.h"
+#include "warden/storage_layer.h"
 
 enum { QUOTA_ENABLE_SIMPLE = 4 }; /* BTRFS_QUOTA_CTL_ENABLE_SIMPLE_QUOTA of newer headers */
 
@@ -54,6 +55,8 @@ void storage_btrfs_enable_quota(struct storage *storage)
             log_warn("btrfs quotas cannot be enabled: %s", strerror(errno));
             storage->quota_off = true;
         }
+    } else {
+        storage->quota_simple = true;
     }
     snprintf(storage->description, sizeof(storage->description), "btrfs %s, %s", where, quota);
     if (!storage->quota_off)
@@ -72,28 +75,58 @@ static int create(const struct storage *storage, const char *id, bool *ret_fresh
     return 0;
 }
 
-static int limit(const struct storage *storage, const char *id, uint64_t bytes, struct error *err)
+/* ---- quota ---- */
+
+/* The smallest room that a layer is given: a sandbox has to come up even when what it inherited
+ * fills its quota. */
+enum { ROOM_MIN = 4 << 20 };
+
+static int limit(const struct storage *storage, int dirfd, const char *name, uint64_t bytes,
+                 struct error *err)
 {
     if (storage->quota_off)
         return 0;
     _cleanup_fd_ int fd = -1;
-    if (dir_open_at(storage->fd, id, &fd, err) < 0)
+    uint64_t inherited;
+    if (dir_open_at(dirfd, name, &fd, err) < 0 || storage_inherited_of(fd, &inherited, err) < 0)
         return -1;
+    uint64_t room = bytes > inherited + ROOM_MIN ? bytes - inherited : ROOM_MIN;
     struct btrfs_ioctl_qgroup_limit_args args = {
-        .lim = {.flags = BTRFS_QGROUP_LIMIT_MAX_RFER, .max_rfer = bytes}};
+        .lim = {.flags = BTRFS_QGROUP_LIMIT_MAX_RFER, .max_rfer = room}};
     if (ioctl(fd, BTRFS_IOC_QGROUP_LIMIT, &args) < 0)
-        return error_sys(err, "setting the quota of %s", id);
+        return error_sys(err, "setting the quota of %s", name);
     return 0;
 }
 
-static int destroy(const struct storage *storage, const char *name, struct error *err)
+/* ---- snapshots and removal ---- */
+
+static int snapshot(const struct storage *storage, const char *id, int dirfd, const char *name,
+                    struct error *err)
+{
+    _cleanup_fd_ int source = -1;
+    if (dir_open_at(storage->fd, id, &source, err) < 0)
+        return -1;
+    struct btrfs_ioctl_vol_args_v2 args = {.fd = source};
+    snprintf(args.name, sizeof(args.name), "%s", name);
+    if (ioctl(dirfd, BTRFS_IOC_SNAP_CREATE_V2, &args) < 0)
+        return error_sys(err, "making a snapshot of %s", id);
+    return 0;
+}
+
+static int copy(const struct storage *storage, const char *id, int dirfd, const char *name,
+                const struct copy_watch *watch, struct error *err)
+{
+    return snapshot(storage, id, dirfd, name, err);
+}
+
+static int destroy(const struct storage *storage, int dirfd, const char *name, struct error *err)
 {
     struct btrfs_ioctl_vol_args_v2 args = {0};
     snprintf(args.name, sizeof(args.name), "%s", name);
-    if (ioctl(storage->fd, BTRFS_IOC_SNAP_DESTROY_V2, &args) == 0 || errno == ENOENT)
+    if (ioctl(dirfd, BTRFS_IOC_SNAP_DESTROY_V2, &args) == 0 || errno == ENOENT)
         return 0;
     if (errno == ENOTDIR || errno == EINVAL) /* not a subvolume: somebody's file */
-        return tree_remove_at(storage->fd, name, err);
+        return tree_remove_at(dirfd, name, err);
     return error_sys(err, "removing the subvolume %s", name);
 }
 
@@ -129,10 +162,22 @@ static int usage(const struct storage *storage, const char *id, uint64_t *ret_by
     return 0;
 }
 
+/* A snapshot begins by writing back what is dirty in its source, and only there: syncfs() would
+ * wait for every other sandbox's data too. So one is made and thrown away. */
+static int settle(const struct storage *storage, const char *id, int scratch, struct error *err)
+{
+    static const char name[] = "settle";
+    if (destroy(storage, scratch, name, err) < 0 || snapshot(storage, id, scratch, name, err) < 0)
+        return -1;
+    return destroy(storage, scratch, name, err);
+}
+
 const struct storage_backend storage_btrfs = {
     .name = "btrfs",
     .create = create,
     .limit = limit,
     .destroy = destroy,
     .usage = usage,
+    .settle = settle,
+    .copy = copy,
 };

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "warden/files.h"
+#include "warden/tree_copy.h"
 
 static int create(const struct storage *storage, const char *id, bool *ret_fresh, struct error *err)
 {
@@ -17,14 +18,21 @@ static int create(const struct storage *storage, const char *id, bool *ret_fresh
     return 0;
 }
 
-static int limit(const struct storage *storage, const char *id, uint64_t bytes, struct error *err)
+static int limit(const struct storage *storage, int dirfd, const char *name, uint64_t bytes,
+                 struct error *err)
 {
     return 0;
 }
 
-static int destroy(const struct storage *storage, const char *name, struct error *err)
+static int destroy(const struct storage *storage, int dirfd, const char *name, struct error *err)
 {
-    return tree_remove_at(storage->fd, name, err);
+    return tree_remove_at(dirfd, name, err);
+}
+
+static int copy(const struct storage *storage, const char *id, int dirfd, const char *name,
+                const struct copy_watch *watch, struct error *err)
+{
+    return tree_copy(storage->fd, id, dirfd, name, watch, err);
 }
 
 const struct storage_backend storage_plain = {
@@ -32,5 +40,6 @@ const struct storage_backend storage_plain = {
     .create = create,
     .limit = limit,
     .destroy = destroy,
+    .copy = copy,
     .slow = true,
 };

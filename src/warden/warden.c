@@ -244,6 +244,7 @@ static void reap_removals(struct warden *warden)
 static void end_all(struct warden *warden)
 {
     warden->stopping = true;
+    copy_cancel_all(warden);
     for (struct sandbox *s = warden->sandboxes, *next; s != NULL; s = next) {
         next = s->next;
         sandbox_end(s, 0);
@@ -345,7 +346,8 @@ static void run_timers(struct warden *warden)
 
 int warden_run(struct warden *warden, struct error *err)
 {
-    while (!warden->stopping || warden->sandboxes != NULL || warden->removals != NULL) {
+    while (!warden->stopping || warden->sandboxes != NULL || warden->removals != NULL ||
+           warden->copies != NULL || warden->resizes != NULL) {
         struct epoll_event event;
         int n = epoll_wait(warden->epoll_fd, &event, 1, next_timeout(warden));
         if (n < 0 && errno != EINTR)

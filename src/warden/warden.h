@@ -75,6 +75,8 @@ struct warden {
     struct sandbox *sandboxes;
     struct removal *removals;
     struct meter meter;
+    struct copy *copies;
+    struct resize *resizes;
     bool stopping;
 };
 
@@ -104,6 +106,9 @@ void connection_flush(struct connection *connection);
 int request_handle(struct connection *connection, const struct frame_header *header,
                    struct slice payload, struct error *err);
 
+/* Adds whoever sent the request to those who are answered later. */
+int waiter_add(struct waiter **waiters, const struct connection *connection, uint32_t id,
+               struct error *err);
 /* Answers to waiters, which they free. `err` NULL: OK. */
 void answer_waiters(struct warden *warden, struct waiter **waiters, const struct error *err);
 void answer_started(struct sandbox *sandbox);
@@ -112,6 +117,27 @@ struct waiter *waiter_new(struct waiter from);
 
 /* Answers WARDEN_STATS (stats.c). */
 void stats_answer(struct connection *connection, uint32_t id, const struct warden_stats *request);
+/* ---- copies (copy.c) and new limits (resize.c): 0 when it will be answered later ---- */
+
+int copy_request(struct connection *connection, uint32_t id, const struct warden_clone *request,
+                 struct error *err);
+/* Whether a copy of, or for, this sandbox is being made, or is to be. */
+bool copy_uses(const struct warden *warden, const char *id);
+/* Whether a sandbox must not be started: its layer is not there yet, or is being read. */
+bool copy_blocks_start(const struct warden *warden, const char *id);
+/* Gives up the copy that is to become this sandbox's layer. */
+void copy_cancel(struct warden *warden, const char *id);
+void copy_cancel_all(struct warden *warden);
+
+int resize_request(struct connection *connection, uint32_t id, const struct warden_update *request,
+                   struct error *err);
+
+int fits_request(struct connection *connection, uint32_t id, const struct warden_fits *request,
+                 struct error *err);
+
+/* A child that removes the layer `id`, which storage_detach() has put aside. */
+int removal_start(struct warden *warden, const char *id, struct waiter **waiters,
+                  struct error *err);
 
 /* ---- sandboxes ---- */
 

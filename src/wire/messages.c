@@ -124,6 +124,27 @@ static const struct wire_field sample_fields[] = {
 };
 SCHEMA(warden_sample_schema, WARDEN_SAMPLE, struct warden_sample, sample_fields);
 
+static const struct wire_field warden_clone_fields[] = {
+    STR_REQUIRED(1, struct warden_clone, id, ID_MAX),
+    STR_REQUIRED(2, struct warden_clone, source, ID_MAX),
+    STR_REQUIRED(3, struct warden_clone, hostname, NAME_MAX_LEN),
+    U64(4, struct warden_clone, disk_bytes),
+};
+SCHEMA(warden_clone_schema, WARDEN_CLONE, struct warden_clone, warden_clone_fields);
+
+static const struct wire_field warden_update_fields[] = {
+    STR_REQUIRED(1, struct warden_update, id, ID_MAX), U64(2, struct warden_update, memory_bytes),
+    U64(3, struct warden_update, cpu_millis),          U64(4, struct warden_update, pids_max),
+    U64(5, struct warden_update, disk_bytes),
+};
+SCHEMA(warden_update_schema, WARDEN_UPDATE, struct warden_update, warden_update_fields);
+
+static const struct wire_field warden_fits_fields[] = {
+    STR_REQUIRED(1, struct warden_fits, id, ID_MAX),
+    U64(2, struct warden_fits, disk_bytes),
+};
+SCHEMA(warden_fits_schema, WARDEN_FITS, struct warden_fits, warden_fits_fields);
+
 static const struct wire_field agent_about_fields[] = {
     U64(1, struct agent_about, version),
     U64(2, struct agent_about, started_ms),
@@ -322,6 +343,7 @@ static const struct wire_field file_entry_fields[] = {
 SCHEMA(file_entry_schema, FILE_ENTRY, struct file_entry, file_entry_fields);
 SCHEMA_EMPTY(file_end_schema, FILE_END);
 
+/* clang-format off: one per line, so that additions do not meet */
 const struct wire_schema *const wire_schemas[] = {
     &wire_ok_schema,
     &wire_error_schema,
@@ -334,6 +356,9 @@ const struct wire_schema *const wire_schemas[] = {
     &warden_list_schema,
     &warden_entry_schema,
     &warden_exited_schema,
+    &warden_fits_schema,
+    &warden_update_schema,
+    &warden_clone_schema,
     &warden_stats_schema,
     &warden_sample_schema,
     &agent_hello_schema,
@@ -366,6 +391,7 @@ const struct wire_schema *const wire_schemas[] = {
     &file_end_schema,
     NULL,
 };
+/* clang-format on */
 
 void wire_encode_error(struct buf *out, uint32_t id, const struct error *err)
 {

@@ -31,6 +31,9 @@ enum wire_type {
     WARDEN_LIST = 22,   /* → WARDEN_ENTRY …, then WIRE_OK */
     WARDEN_ENTRY = 23,
     WARDEN_EXITED = 24, /* event, id 0: a sandbox's pid 1 ended by itself */
+    WARDEN_CLONE = 25,  /* struct warden_clone → WIRE_OK once the copy of the files is there */
+    WARDEN_UPDATE = 26, /* struct warden_update → WIRE_OK once all limits are in force */
+    WARDEN_FITS = 27,   /* struct warden_fits → WIRE_OK, or RESOURCE_IN_USE */
 
     WARDEN_STATS = 40, /* struct warden_stats → WARDEN_SAMPLE of those that run …, then WIRE_OK */
     WARDEN_SAMPLE = 41,
@@ -150,6 +153,35 @@ struct warden_sample {
     uint64_t disk_bytes;   /* of its writable layer */
     uint64_t tasks;        /* processes and threads, the agent aside */
     uint64_t oom_kills;    /* processes ended by the memory limit since its start */
+};
+
+/*
+ * A new sandbox's writable layer, as the source's is at one moment: what runs in the source stands
+ * still meanwhile. It can be asked again: a layer that is there already is fine. FILE_NOT_FOUND
+ * when the source has none yet, RESOURCE_IN_USE when it holds more than disk_bytes, CONFLICT while
+ * one of the two is being started or ended.
+ */
+struct warden_clone {
+    const char *id;
+    const char *source;
+    const char *hostname; /* for /etc/hostname and /etc/hosts of the copy */
+    uint64_t disk_bytes;
+};
+
+/* New limits for a sandbox, running or not: all of them, or (with an error) none.
+ * RESOURCE_IN_USE when it uses more than it would have. */
+struct warden_update {
+    const char *id;
+    uint64_t memory_bytes;
+    uint64_t cpu_millis;
+    uint64_t pids_max;
+    uint64_t disk_bytes;
+};
+
+/* Whether the files of a sandbox would fit. */
+struct warden_fits {
+    const char *id;
+    uint64_t disk_bytes;
 };
 
 /* --- agent: processes --- */
@@ -356,7 +388,8 @@ struct file_entry {
 extern const struct wire_schema wire_ok_schema, wire_error_schema;
 extern const struct wire_schema warden_hello_schema, warden_about_schema, warden_start_schema,
     warden_started_schema, warden_stop_schema, warden_remove_schema, warden_list_schema,
-    warden_entry_schema, warden_exited_schema, warden_stats_schema, warden_sample_schema;
+    warden_entry_schema, warden_exited_schema, warden_stats_schema, warden_sample_schema,
+    warden_clone_schema, warden_update_schema, warden_fits_schema;
 extern const struct wire_schema agent_hello_schema, agent_about_schema, agent_exec_schema,
     agent_wait_schema, agent_get_schema, agent_list_schema, agent_process_schema, agent_stop_schema,
     agent_log_read_schema, agent_log_schema;

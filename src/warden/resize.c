@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * New limits for a sandbox. In a child, because the kernel takes its time to get memory back that a
+ * smaller limit does not allow, and because plain storage has to be measured by walking it.
+ */
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "warden/job.h"
+#include "warden/warden.h"
+
+enum { RESIZES_MAX = 256 };
+
+struct resize {
+    struct resize *next;
+    struct job job;
+    char id[PLAN_ID_MAX + 1];
+    bool runs;
+    bool only_looks; /* whether the files would fit */
+    uint64_t disk_bytes;
+    struct cgroup_limits limits;
+    struct waiter *waiters;
+};
+
+/* What can be refused comes before what lasts. Setting a quota cannot, short of a broken disk;
+ * whoever asked then asks for the old limits again. */
+static int run(struct job *job, struct error *err)
+{
+    const struct resize *resize = container_of(job, struct resize, job);
+    const struct warden *warden = job->warden;
+    if (storage_fits(&warden->storage, resize->id, resize->disk_bytes, err) < 0)
+        return -1;
+    if (resize->runs && cgroup_resize(&warden->cgroups, resize->id, &resize->limits, err) < 0)
+        return -1;
+    return storage_limit(&warden->storage, resize->id, resize->disk_bytes, err);
+}
+
+static void done(struct job *job, const struct error *failure)
+{
+    struct resize *resize = container_of(job, struct resize, job);
+    struct resize **at = &job->warden->resizes;
+    while (*at != resize)
+        at = &(*at)->next;
+    *at = resize->next;
+    answer_waiters(job->warden, &resize->waiters, failure);
+    free(resize);
+}
+
+static int check_room(const struct warden *warden, struct error *err)
+{
+    size_t count = 0;
+    for (const struct resize *r = warden->resizes; r != NULL; r = r->next)
+        count++;
+    if (count >= RESIZES_MAX)
+        return error_set(err, ERROR_LIMIT_EXCEEDED, "%d sandboxes are being looked at already",
+                         RESIZES_MAX);
+    return 0;
+}
+
+static int check_sandbox(struct warden *warden, const char *id, bool *ret_runs, struct error *err)
+{
+    const struct sandbox *sandbox = sandbox_find(warden, id);
+    if (sandbox != NULL && sandbox->state != SANDBOX_RUNNING)
+        return error_set(err, ERROR_CONFLICT, "sandbox %s is being started or stopped", id);
+    for (const struct resize *r = warden->resizes; r != NULL; r = r->next)
+        if (!r->only_looks && strcmp(r->id, id) == 0)
+            return error_set(err, ERROR_CONFLICT, "the limits of sandbox %s are being changed", id);
+    *ret_runs = sandbox != NULL;
+    return check_room(warden, err);
+}
+
+static int add_resize(struct connection *connection, uint32_t id, const struct resize *from,
+                      job_run work, struct error *err)
+{
+    struct warden *warden = connection->warden;
+    if (warden->stopping)
+        return error_set(err, ERROR_UNAVAILABLE, "the server is shutting down");
+    struct resize *resize = malloc(sizeof(*resize));
+    if (resize == NULL)
+        return error_set(err, ERROR_LIMIT_EXCEEDED, "out of memory");
+    *resize = *from;
+    if (waiter_add(&resize->waiters, connection, id, err) < 0 ||
+        job_start(&resize->job, warden, "cella-resize", work, done, err) < 0) {
+        free(resize->waiters);
+        free(resize);
+        return -1;
+    }
+    resize->next = warden->resizes;
+    warden->resizes = resize;
+    return 0;
+}
+
+int resize_request(struct connection *connection, uint32_t id, const struct warden_update *request,
+                   struct error *err)
+{
+    struct resize resize = {
+        .disk_bytes = request->disk_bytes,
+        .limits = {.memory_bytes = request->memory_bytes,
+                   .cpu_millis = request->cpu_millis,
+                   .pids_max = request->pids_max},
+    };
+    snprintf(resize.id, sizeof(resize.id), "%s", request->id);
+    if (plan_check_update(request, err) < 0 ||
+        check_sandbox(connection->warden, request->id, &resize.runs, err) < 0)
+        return -1;
+    return add_resize(connection, id, &resize, run, err);
+}
+
+static int look(struct job *job, struct error *err)
+{
+    const struct resize *resize = container_of(job, struct resize, job);
+    return storage_fits(&job->warden->storage, resize->id, resize->disk_bytes, err);
+}
+
+int fits_request(struct connection *connection, uint32_t id, const struct warden_fits *request,
+                 struct error *err)
+{
+    struct resize resize = {.disk_bytes = request->disk_bytes, .only_looks = true};
+    snprintf(resize.id, sizeof(resize.id), "%s", request->id);
+    if (!plan_id_valid(request->id))
+        return error_set(err, ERROR_INVALID_NAME, "not a sandbox id");
+    if (check_room(connection->warden, err) < 0)
+        return -1;
+    return add_resize(connection, id, &resize, look, err);
+}
