@@ -47,11 +47,16 @@ const struct route api_routes[] = {
     ROUTE("GET",    "/v0/sandbox",              SCOPE_READ,   v0_sandbox_list),
     ROUTE("POST",   "/v0/sandbox",              SCOPE_WRITE,  v0_sandbox_create),
     ROUTE("GET",    "/v0/sandbox/{name}",       SCOPE_READ,   v0_sandbox_get),
+    ROUTE("PUT",    "/v0/sandbox/{name}",       SCOPE_WRITE,  v0_sandbox_update),
+    ROUTE("PATCH",  "/v0/sandbox/{name}",       SCOPE_WRITE,  v0_sandbox_patch),
     ROUTE("DELETE", "/v0/sandbox/{name}",       SCOPE_WRITE,  v0_sandbox_delete),
+    ROUTE("POST",   "/v0/sandbox/{name}/clone", SCOPE_WRITE,  v0_sandbox_clone),
     ROUTE("PUT",    "/v0/sandbox/{name}/start", SCOPE_WRITE,  v0_sandbox_start),
     ROUTE("POST",   "/v0/sandbox/{name}/start", SCOPE_WRITE,  v0_sandbox_start),
     ROUTE("PUT",    "/v0/sandbox/{name}/stop",  SCOPE_WRITE,  v0_sandbox_stop),
     ROUTE("POST",   "/v0/sandbox/{name}/stop",  SCOPE_WRITE,  v0_sandbox_stop),
+    ROUTE("PUT",    "/v0/sandbox/{name}/resume", SCOPE_WRITE, v0_sandbox_resume),
+    ROUTE("POST",   "/v0/sandbox/{name}/resume", SCOPE_WRITE, v0_sandbox_resume),
 
     ROUTE("GET",    "/v0/metrics",              SCOPE_READ,   v0_metrics),
 

@@ -29,6 +29,7 @@ enum {
     RETRY_MS = 20,
     READY_TIMEOUT_MS = 120 * 1000, /* a first start walks the host's /usr */
     CALL_TIMEOUT_MS = 120 * 1000,
+    CLONE_TIMEOUT_MS = 60 * 60 * 1000, /* plain storage copies every byte */
     LIST_MAX = 100 * 1000,
 };
 
@@ -173,16 +174,23 @@ static int ready_channel(struct native *n, struct channel **ret_channel, struct 
     return 0;
 }
 
-static int simple_call(struct provider *p, const struct wire_schema *schema, const void *msg,
-                       const struct wire_schema *answer, void *ret_msg, struct error *err)
+static int timed_call(struct provider *p, const struct wire_schema *schema, const void *msg,
+                      const struct wire_schema *answer, void *ret_msg, int64_t timeout_ms,
+                      struct error *err)
 {
     struct channel *channel;
     if (ready_channel(native_of(p), &channel, err) < 0)
         return -1;
     struct arena *arena = arena_new();
-    int rc = channel_call(channel, schema, msg, answer, arena, ret_msg, CALL_TIMEOUT_MS, err);
+    int rc = channel_call(channel, schema, msg, answer, arena, ret_msg, timeout_ms, err);
     arena_free(arena);
     return rc;
+}
+
+static int simple_call(struct provider *p, const struct wire_schema *schema, const void *msg,
+                       const struct wire_schema *answer, void *ret_msg, struct error *err)
+{
+    return timed_call(p, schema, msg, answer, ret_msg, CALL_TIMEOUT_MS, err);
 }
 
 static int native_start(struct provider *p, const struct plan *plan,
@@ -201,6 +209,23 @@ static int native_remove(struct provider *p, const char *id, struct error *err)
 {
     struct warden_ref msg = {.id = id};
     return simple_call(p, &warden_remove_schema, &msg, &wire_ok_schema, NULL, err);
+}
+
+static int native_clone(struct provider *p, const struct warden_clone *request, struct error *err)
+{
+    return timed_call(p, &warden_clone_schema, request, &wire_ok_schema, NULL, CLONE_TIMEOUT_MS,
+                      err);
+}
+
+static int native_update(struct provider *p, const struct warden_update *request, struct error *err)
+{
+    return simple_call(p, &warden_update_schema, request, &wire_ok_schema, NULL, err);
+}
+
+static int native_fits(struct provider *p, const char *id, uint64_t disk_bytes, struct error *err)
+{
+    struct warden_fits msg = {.id = id, .disk_bytes = disk_bytes};
+    return simple_call(p, &warden_fits_schema, &msg, &wire_ok_schema, NULL, err);
 }
 
 struct list_ctx {
@@ -294,6 +319,9 @@ static const struct provider_ops native_ops = {
     .start = native_start,
     .stop = native_stop,
     .remove = native_remove,
+    .clone = native_clone,
+    .update = native_update,
+    .fits = native_fits,
     .list = native_list,
     .stats = native_stats,
     .connect = native_connect,

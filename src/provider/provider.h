@@ -31,6 +31,12 @@ struct provider_ops {
                  struct error *err);
     int (*stop)(struct provider *p, const char *id, int64_t grace_ms, struct error *err);
     int (*remove)(struct provider *p, const char *id, struct error *err);
+    /* The files of request->source become those of request->id; see struct warden_clone. */
+    int (*clone)(struct provider *p, const struct warden_clone *request, struct error *err);
+    /* New limits; see struct warden_update. */
+    int (*update)(struct provider *p, const struct warden_update *request, struct error *err);
+    /* RESOURCE_IN_USE when its files take more than this. */
+    int (*fits)(struct provider *p, const char *id, uint64_t disk_bytes, struct error *err);
     int (*list)(struct provider *p,
                 int (*each)(void *ctx, const struct warden_entry *entry, struct error *err),
                 void *ctx, struct error *err);

@@ -69,24 +69,55 @@ static int remove_once(struct sandbox *sb, struct error *err)
 
 /* A provider that is away for a moment (the warden was killed and is being restarted) is waited
  * for, and so is one that is still clearing up what a crash left of the sandbox (CONFLICT). */
-static int with_patience(struct sandbox *sb, int (*step)(struct sandbox *, struct error *),
-                         struct error *err)
+int sandbox_with_patience(struct sandbox *sb, int (*step)(struct sandbox *, struct error *),
+                          struct error *err)
 {
     for (int i = 0;; i++) {
         if (step(sb, err) == 0)
             return 0;
         if ((err->code != ERROR_UNAVAILABLE && err->code != ERROR_CONFLICT) || i == RETRIES)
             return -1;
+        if (sb->owner->closing && step == sandbox_copy_once)
+            return -1;
         if (co_sleep(sb->owner->loop, RETRY_MS, err) < 0)
             return -1;
     }
+}
+
+/* A clone's first step: its files. */
+static void drive_copy(struct sandbox *sb)
+{
+    struct error err;
+    if (sandbox_with_patience(sb, sandbox_copy_once, &err) < 0) {
+        if (sb->goal == GOAL_DELETED)
+            return;
+        sb->goal = GOAL_STOPPED;
+        sandbox_set_status(sb, SANDBOX_FAILED);
+        if (sb->owner->closing)
+            return; /* not recorded: whoever comes next goes on with it */
+        log_error("sandbox %s: cloning failed: %s", sb->id, err.message);
+        sandbox_add_event(sb, "CLONE", "FAILURE", err.message);
+        save_or_log(sb);
+        return;
+    }
+    free(
+        steal_ptr(sb->clone_of)); /* recorded with what comes next; until then it is copied again */
+    if (sb->goal != GOAL_STOPPED)
+        return;
+    bool asked = sb->status == SANDBOX_STOPPING;
+    sandbox_set_status(sb, SANDBOX_STOPPED);
+    if (asked)
+        sandbox_add_event(sb, "STOP", "SUCCESS", "Sandbox stopped successfully");
+    if (sandbox_save(sb, asked, &err) < 0)
+        log_error("sandbox %s: recording its state: %s", sb->id, err.message);
 }
 
 static void drive_start(struct sandbox *sb)
 {
     struct error err;
     sandbox_note(sb, NOTE_INFO, "Starting sandbox...");
-    if (with_patience(sb, start_once, &err) < 0) {
+    if (sandbox_wait_for_clones(sb, true, &err) < 0 ||
+        sandbox_with_patience(sb, start_once, &err) < 0) {
         log_error("sandbox %s: start failed: %s", sb->id, err.message);
         if (sb->goal == GOAL_RUNNING)
             sb->goal = GOAL_STOPPED;
@@ -102,7 +133,11 @@ static void drive_start(struct sandbox *sb)
     if (sb->goal != GOAL_RUNNING)
         return;
     sandbox_set_status(sb, SANDBOX_RUNNING);
-    sandbox_add_event(sb, "START", "SUCCESS", "Sandbox started successfully");
+    if (sb->resuming)
+        sandbox_add_event(sb, "RESUME", "SUCCESS", "Sandbox resumed successfully");
+    else
+        sandbox_add_event(sb, "START", "SUCCESS", "Sandbox started successfully");
+    sb->resuming = false;
     save_or_log(sb);
 }
 
@@ -111,7 +146,7 @@ static void drive_stop(struct sandbox *sb)
     struct error err;
     const char *reason = sb->stop_reason;
     sandbox_note(sb, NOTE_INFO, "Stopping sandbox...");
-    if (with_patience(sb, stop_once, &err) < 0) {
+    if (sandbox_with_patience(sb, stop_once, &err) < 0) {
         log_error("sandbox %s: stop failed: %s", sb->id, err.message);
         sb->goal = GOAL_RUNNING; /* it still runs, so say so */
         sandbox_set_status(sb, SANDBOX_RUNNING);
@@ -132,7 +167,8 @@ static void drive_stop(struct sandbox *sb)
 static void drive_delete(struct sandbox *sb)
 {
     struct error err;
-    if (with_patience(sb, remove_once, &err) < 0 ||
+    if (sandbox_wait_for_clones(sb, false, &err) < 0 ||
+        sandbox_with_patience(sb, remove_once, &err) < 0 ||
         store_delete_sandbox(sb->owner->store, sb->id, &err) < 0) {
         log_error("sandbox %s: delete failed: %s", sb->id, err.message);
         sb->goal = GOAL_STOPPED;
@@ -146,6 +182,12 @@ static void drive_delete(struct sandbox *sb)
     sandbox_remove(sb);
 }
 
+/* A clone that could not be made stays failed until somebody starts it: then it is tried again. */
+static bool needs_files(const struct sandbox *sb)
+{
+    return sb->clone_of != NULL && sb->status != SANDBOX_FAILED;
+}
+
 static void driver(void *arg)
 {
     struct sandbox *sb = arg;
@@ -153,6 +195,8 @@ static void driver(void *arg)
     while (!sb->gone) {
         if (sb->goal == GOAL_DELETED)
             drive_delete(sb);
+        else if (needs_files(sb))
+            drive_copy(sb);
         else if (sb->goal == GOAL_RUNNING && !sb->up)
             drive_start(sb);
         else if (sb->goal == GOAL_STOPPED && sb->up)
@@ -234,12 +278,17 @@ static int record_wish(struct sandboxes *s, const char *workspace, const char *n
                          sandbox_status_text(sb->status), wish->refusal_text);
     sb->goal = wish->goal;
     sb->stop_reason = NULL;
+    sb->resuming = false;
     snprintf(sb->updated_by, sizeof(sb->updated_by), "%s", actor);
     sandbox_set_status(sb, wish->status);
     sandbox_info(sb, arena, ret_info);
     if (sandbox_save(sb, false, err) < 0)
         log_error("sandbox %s: recording its state: %s", sb->id, err->message);
     sandbox_drive(sb);
+    /* The driver waits for the copy, which nobody wants any more. */
+    struct error ignored;
+    if (wish->goal == GOAL_DELETED && sb->copying)
+        s->provider->ops->remove(s->provider, sb->id, &ignored);
     return 0;
 }
 
@@ -247,6 +296,19 @@ int sandboxes_start(struct sandboxes *s, const char *workspace, const char *name
                     struct arena *arena, struct sandbox_info *ret_info, struct error *err)
 {
     return record_wish(s, workspace, name, actor, &start_wish, arena, ret_info, err);
+}
+
+/* The same, under the name that people look for; the event tells which it was. */
+int sandboxes_resume(struct sandboxes *s, const char *workspace, const char *name,
+                     const char *actor, struct arena *arena, struct sandbox_info *ret_info,
+                     struct error *err)
+{
+    if (sandboxes_start(s, workspace, name, actor, arena, ret_info, err) < 0)
+        return -1;
+    struct sandbox *sb = sandbox_find(s, workspace, ret_info->id, NULL);
+    if (sb != NULL && sb->status == SANDBOX_STARTING)
+        sb->resuming = true;
+    return 0;
 }
 
 int sandboxes_stop(struct sandboxes *s, const char *workspace, const char *name, const char *actor,

@@ -82,10 +82,29 @@ static const enum sandbox_goal goal_of_status[] = {
     [SANDBOX_FAILED] = GOAL_STOPPED,
 };
 
+/* A clone without its files, or one that had them when the crash came. */
+static bool resume_clone(struct sandbox *sb)
+{
+    if (sb->clone_of == NULL || sb->status == SANDBOX_FAILED || sb->goal == GOAL_DELETED)
+        return false;
+    if (sb->up) {
+        free(steal_ptr(sb->clone_of));
+        return false;
+    }
+    if (!sb->enabled && sb->status == SANDBOX_CREATING)
+        sb->goal = GOAL_STOPPED;
+    sandbox_drive(sb);
+    return true;
+}
+
 static void resume(struct sandbox *sb, const struct census *census)
 {
     sb->up = census_running(census, sb->id);
     sb->goal = goal_of_status[sb->status];
+    if (sb->unsettled)
+        sandbox_restore_limits(sb);
+    if (resume_clone(sb))
+        return;
     if (sb->status == SANDBOX_RUNNING && !sb->up) {
         lost(sb, SANDBOX_STOPPED, "Sandbox was not running any more when the server came back");
         return;

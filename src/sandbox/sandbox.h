@@ -144,6 +144,7 @@ int sandboxes_list(struct sandboxes *s, const struct sandbox_filter *filter, str
 struct sandbox_clone {
     const char *workspace;
     const char *source;
+    const char *image;                      /* NULL, or what the source has: INVALID_ARGUMENT */
     const char *name;                       /* NULL: the server makes one up */
     struct sandbox_resources resources;     /* NULL: as the source has them */
     const struct slice *env;                /* NULL: as the source has it */
@@ -168,10 +169,12 @@ struct sandbox_update {
     const char *workspace;
     const char *name;
     uint64_t revision;                  /* it has to have this one; 0: any */
+    const char *image;                  /* NULL, or what it has: INVALID_ARGUMENT */
     struct sandbox_resources resources; /* NULL each: as it is */
     const struct slice *env;            /* NULL: as it is. Commands started from now on see it */
     const struct slice *labels;         /* NULL: as they are */
-    const char *external_id;            /* NULL: as it is; "": none. The same for the next two */
+    bool merge; /* env and labels change those that they name; an item without '=' goes */
+    const char *external_id; /* NULL: as it is; "": none. The same for the next two */
     const char *display_name;
     const char *blaxel_spec;
     const bool *enabled; /* another value than before stops or starts it; NULL: as it is */
@@ -191,6 +194,10 @@ int sandboxes_update(struct sandboxes *s, const struct sandbox_update *request, 
  * once it is being deleted. */
 int sandboxes_start(struct sandboxes *s, const char *workspace, const char *name, const char *actor,
                     struct arena *arena, struct sandbox_info *ret_info, struct error *err);
+/* As start; the event is RESUME. */
+int sandboxes_resume(struct sandboxes *s, const char *workspace, const char *name,
+                     const char *actor, struct arena *arena, struct sandbox_info *ret_info,
+                     struct error *err);
 int sandboxes_stop(struct sandboxes *s, const char *workspace, const char *name, const char *actor,
                    struct arena *arena, struct sandbox_info *ret_info, struct error *err);
 int sandboxes_delete(struct sandboxes *s, const char *workspace, const char *name,

@@ -65,8 +65,9 @@ struct sandbox {
 
     char *clone_of; /* id of the sandbox whose files it is still to be given; NULL: none */
     bool copying;   /* that is being done */
-    bool unsettled; /* its limits are being changed */
-    unsigned starts;
+    bool unsettled; /* its limits are being changed, and the kernel's may be the old or the new */
+    bool updating;  /* somebody changes it; the next one waits */
+    bool resuming;  /* the start under way is called so */
     enum sandbox_goal goal;
     const char *stop_reason; /* literal; NULL: somebody asked for it */
     bool driven;             /* a driver coroutine is at work */
@@ -139,6 +140,20 @@ void metrics_forget(struct sandbox *sb);  /* on a coroutine: its history goes */
 
 /* lifecycle.c */
 void sandbox_drive(struct sandbox *sb); /* sees to it that the goal is worked on */
+/* Takes a step again for as long as the provider is away, or clearing up. */
+int sandbox_with_patience(struct sandbox *sb, int (*step)(struct sandbox *, struct error *),
+                          struct error *err);
+
+/* clone.c */
+/* Gives a clone its files. */
+int sandbox_copy_once(struct sandbox *sb, struct error *err);
+/* Waits until no clone needs this one's files any more; with `copying`, only until none is being
+ * made right now. */
+int sandbox_wait_for_clones(struct sandbox *source, bool copying, struct error *err);
+
+/* update.c */
+/* After a crash in the middle of a change: brings the kernel's limits in line with the record's. */
+void sandbox_restore_limits(struct sandbox *sb);
 
 /* agent_link.c */
 /* Finds a sandbox, waits while it is being made, and gives its agent's channel. Drop the sandbox

@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Reading changes: one set of tables for both, since a clone's overrides and an update speak of the
+ * same fields. A field is a pointer, or NULL for "as it is".
+ */
+
+#include "api/v0/sandbox_change.h"
+
+#include <string.h>
+
+#include "api/v0/env.h"
+#include "api/v0/sandbox.h"
+#include "base/cleanup.h"
+
+struct parts {
+    yyjson_val *metadata;
+    yyjson_val *spec;
+    yyjson_val *resources;
+    const char *name;
+    struct sandbox_resources flat;
+};
+
+/* The update's, and after `name` what a clone may have besides. */
+static const struct json_field root_fields[] = {
+    {"metadata", JSON_OBJECT, .offset = offsetof(struct parts, metadata)},
+    {"spec", JSON_OBJECT, .offset = offsetof(struct parts, spec)},
+    {"status", JSON_IGNORED},
+    {"events", JSON_IGNORED},
+    {"access", JSON_IGNORED},
+    {"name", JSON_STRING, .offset = offsetof(struct parts, name)},
+    {"resources", JSON_OBJECT, .offset = offsetof(struct parts, resources)},
+    {"cpu", JSON_SCALAR_TEXT, .offset = offsetof(struct parts, flat.cpu)},
+    {"memory", JSON_SCALAR_TEXT, .offset = offsetof(struct parts, flat.memory)},
+    {"disk", JSON_SCALAR_TEXT, .offset = offsetof(struct parts, flat.disk)},
+};
+enum { UPDATE_FIELDS = 5 };
+
+struct metadata {
+    const char *name;
+    const char *external_id;
+    const char *display_name;
+    const char *revision;
+    yyjson_val *labels;
+};
+
+static const struct json_field metadata_fields[] = {
+    {"name", JSON_STRING, .offset = offsetof(struct metadata, name)},
+    {"labels", JSON_OBJECT, .offset = offsetof(struct metadata, labels)},
+    {"externalId", JSON_STRING, .offset = offsetof(struct metadata, external_id)},
+    {"displayName", JSON_STRING, .offset = offsetof(struct metadata, display_name)},
+    {"revision", JSON_STRING, .offset = offsetof(struct metadata, revision)},
+    {"id", JSON_IGNORED},
+    {"createdAt", JSON_IGNORED},
+    {"updatedAt", JSON_IGNORED},
+    {"createdBy", JSON_IGNORED},
+    {"updatedBy", JSON_IGNORED},
+    {"workspace", JSON_IGNORED},
+};
+
+struct spec {
+    const char *image;
+    yyjson_val *enabled;
+    yyjson_val *resources;
+    yyjson_val *env_vars;
+};
+
+static const struct json_field spec_fields[] = {
+    {"image", JSON_STRING, .offset = offsetof(struct spec, image)},
+    {"enabled", JSON_ANY, .offset = offsetof(struct spec, enabled)},
+    {"resources", JSON_OBJECT, .offset = offsetof(struct spec, resources)},
+    {"env_vars", JSON_OBJECT, .offset = offsetof(struct spec, env_vars)},
+};
+
+static const struct json_field resource_fields[] = {
+    {"cpu", JSON_SCALAR_TEXT, .offset = offsetof(struct sandbox_resources, cpu)},
+    {"memory", JSON_SCALAR_TEXT, .offset = offsetof(struct sandbox_resources, memory)},
+    {"disk", JSON_SCALAR_TEXT, .offset = offsetof(struct sandbox_resources, disk)},
+};
+
+/* Everything that both can say. */
+struct change {
+    struct parts parts;
+    struct metadata metadata;
+    struct spec spec;
+    struct sandbox_resources resources;
+    const bool *enabled;
+    const struct slice *env;
+    const struct slice *labels;
+};
+
+static int read_resources(struct arena *arena, yyjson_val *object, const char *where,
+                          struct sandbox_resources *ret, struct error *err)
+{
+    if (object == NULL)
+        return 0;
+    return json_read(arena, object, where, resource_fields, ARRAY_LEN(resource_fields), ret, err);
+}
+
+static int read_enabled(struct arena *arena, yyjson_val *value, const bool **ret_enabled,
+                        struct error *err)
+{
+    if (value == NULL)
+        return 0;
+    if (!yyjson_is_bool(value))
+        return error_set(err, ERROR_INVALID_ARGUMENT, "spec.enabled must be true or false, not %s",
+                         yyjson_get_type_desc(value));
+    bool enabled = yyjson_get_bool(value);
+    *ret_enabled = (const bool *)arena_dup(arena, (const char *)&enabled, sizeof(enabled));
+    return 0;
+}
+
+/* The list as something to point to; objects that are not there stay NULL. */
+static const struct slice *keep(struct arena *arena, struct slice list)
+{
+    struct slice *kept = arena_alloc(arena, sizeof(*kept));
+    *kept = list;
+    return kept;
+}
+
+static int read_lists(struct arena *arena, bool patch, struct change *change, struct error *err)
+{
+    struct slice env, labels;
+    if (change->spec.env_vars != NULL) {
+        int (*read)(struct arena *, yyjson_val *, const char *, struct slice *, struct error *) =
+            patch ? env_patch_from_json : env_from_json;
+        if (read(arena, change->spec.env_vars, "spec.env_vars", &env, err) < 0)
+            return -1;
+        change->env = keep(arena, env);
+    }
+    if (change->metadata.labels != NULL) {
+        if (labels_from_json(arena, change->metadata.labels, patch, &labels, err) < 0)
+            return -1;
+        change->labels = keep(arena, labels);
+    }
+    return 0;
+}
+
+static int read_change(struct arena *arena, yyjson_val *body, size_t fields, bool patch,
+                       struct change *change, struct error *err)
+{
+    if (body != NULL && json_read(arena, body, "", root_fields, fields, &change->parts, err) < 0)
+        return -1;
+    if (change->parts.metadata != NULL &&
+        json_read(arena, change->parts.metadata, "metadata", metadata_fields,
+                  ARRAY_LEN(metadata_fields), &change->metadata, err) < 0)
+        return -1;
+    if (change->parts.spec != NULL && json_read(arena, change->parts.spec, "spec", spec_fields,
+                                                ARRAY_LEN(spec_fields), &change->spec, err) < 0)
+        return -1;
+    if (read_resources(arena, change->spec.resources, "spec.resources", &change->resources, err) <
+            0 ||
+        read_enabled(arena, change->spec.enabled, &change->enabled, err) < 0)
+        return -1;
+    return read_lists(arena, patch, change, err);
+}
+
+/* One value out of several places where it may stand. */
+static int agree(const char *field, const char **value, const char *other, struct error *err)
+{
+    if (other == NULL)
+        return 0;
+    if (*value != NULL && strcmp(*value, other) != 0)
+        return error_set(err, ERROR_INVALID_ARGUMENT,
+                         "%s is given twice, as \"%.60s\" and as \"%.60s\"", field, *value, other);
+    *value = other;
+    return 0;
+}
+
+static int agree_resources(struct sandbox_resources *resources,
+                           const struct sandbox_resources *other, struct error *err)
+{
+    if (agree("cpu", &resources->cpu, other->cpu, err) < 0 ||
+        agree("memory", &resources->memory, other->memory, err) < 0)
+        return -1;
+    return agree("disk", &resources->disk, other->disk, err);
+}
+
+int sandbox_clone_from_json(struct arena *arena, yyjson_val *body, struct sandbox_clone *request,
+                            struct error *err)
+{
+    struct change change = {0};
+    struct sandbox_resources flat = {0};
+    if (read_change(arena, body, ARRAY_LEN(root_fields), false, &change, err) < 0 ||
+        read_resources(arena, change.parts.resources, "resources", &flat, err) < 0 ||
+        agree("name", &change.metadata.name, change.parts.name, err) < 0 ||
+        agree_resources(&change.resources, &flat, err) < 0 ||
+        agree_resources(&change.resources, &change.parts.flat, err) < 0)
+        return -1;
+    request->name = change.metadata.name;
+    request->image = change.spec.image;
+    request->resources = change.resources;
+    request->env = change.env;
+    request->labels = change.labels;
+    request->external_id = change.metadata.external_id;
+    request->display_name = change.metadata.display_name;
+    request->enabled = change.enabled;
+    return 0;
+}
+
+int sandbox_update_from_json(struct arena *arena, yyjson_val *body, bool patch, const char *name,
+                             struct sandbox_update *request, struct error *err)
+{
+    struct change change = {0};
+    if (read_change(arena, body, UPDATE_FIELDS, patch, &change, err) < 0)
+        return -1;
+    if (change.metadata.name != NULL && strcmp(change.metadata.name, name) != 0)
+        return error_set(err, ERROR_INVALID_ARGUMENT,
+                         "metadata.name: a sandbox keeps its name, \"%.63s\"", name);
+    if (change.metadata.revision != NULL &&
+        !sandbox_parse_revision(change.metadata.revision, &request->revision))
+        return error_set(err, ERROR_INVALID_ARGUMENT,
+                         "metadata.revision: \"%.60s\" is not a revision, as rev-123",
+                         change.metadata.revision);
+    request->image = change.spec.image;
+    request->resources = change.resources;
+    request->env = change.env;
+    request->labels = change.labels;
+    request->merge = patch;
+    request->external_id = change.metadata.external_id;
+    request->display_name = change.metadata.display_name;
+    request->enabled = change.enabled;
+    return 0;
+}

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Clones. One is a new sandbox that is recorded with the id of its source, and forgets it when its
+ * files are there: until then its driver's first step is the copy. A crash in between changes
+ * nothing: the record still says what is to be done, and a copy that is there already is found
+ * there. As long as a clone waits for its files its source is not deleted, whoever asked for that.
+ */
+
+#include "sandbox/sandbox.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "loop/co.h"
+#include "sandbox/create.h"
+#include "sandbox/metadata.h"
+
+enum { LOOK_MS = 100 };
+
+/* ---- the request ---- */
+
+static const char *or_else(const char *given, const char *inherited)
+{
+    return given != NULL ? given : inherited;
+}
+
+/* A smaller disk than the source's may be too small for what it holds already. The copy itself
+ * looks again, when nothing changes any more; this is for those who can still be told. */
+static int check_disk(struct sandboxes *s, const struct sandbox_info *source,
+                      const struct spec_limits *limits, struct error *err)
+{
+    struct spec_limits had;
+    if (spec_limits(&source->resources, &had, err) < 0)
+        return -1;
+    if (limits->disk_bytes >= had.disk_bytes)
+        return 0;
+    return s->provider->ops->fits(s->provider, source->id, limits->disk_bytes, err);
+}
+
+static int check_request(struct sandboxes *s, const struct sandbox_clone *request,
+                         const struct sandbox_info *source, struct store_sandbox *row,
+                         struct error *err)
+{
+    const struct sandbox_metadata metadata = {row->labels, request->external_id,
+                                              request->display_name, request->blaxel_spec};
+    const struct sandbox_resources resources = {row->cpu, row->memory, row->disk};
+    struct spec_limits limits;
+    if (source->status == SANDBOX_DELETING)
+        return error_set(err, ERROR_SANDBOX_NOT_FOUND, "sandbox \"%s\" is being deleted",
+                         source->name);
+    if (request->image != NULL && strcmp(request->image, source->image) != 0)
+        return error_set(err, ERROR_INVALID_ARGUMENT,
+                         "spec.image: a clone has its source's files, made from \"%.80s\"",
+                         source->image);
+    if (spec_limits(&resources, &limits, err) < 0 ||
+        (request->env != NULL && spec_check_env(*request->env, err) < 0))
+        return -1;
+    if (metadata_check(&metadata, err) < 0)
+        return -1;
+    return check_disk(s, source, &limits, err);
+}
+
+int sandboxes_clone(struct sandboxes *s, const struct sandbox_clone *request, struct arena *arena,
+                    struct sandbox_info *ret_info, struct error *err)
+{
+    struct sandbox_info source;
+    if (sandboxes_get(s, request->workspace, request->source, arena, &source, err) < 0)
+        return -1;
+    struct store_sandbox row = {
+        .workspace = request->workspace,
+        .name = request->name,
+        .image = source.image,
+        .cpu = or_else(request->resources.cpu, source.resources.cpu),
+        .memory = or_else(request->resources.memory, source.resources.memory),
+        .disk = or_else(request->resources.disk, source.resources.disk),
+        .env = request->env != NULL ? *request->env : source.env,
+        .enabled = request->enabled != NULL ? *request->enabled : source.enabled,
+        .created_by = request->actor,
+        .updated_by = request->actor,
+        .labels = request->labels != NULL ? *request->labels : source.metadata.labels,
+        .external_id = request->external_id,
+        .display_name = request->display_name,
+        .blaxel_spec = or_else(request->blaxel_spec, source.metadata.blaxel_spec),
+        .clone_of = source.id,
+    };
+    const struct first_event event = {
+        "CLONE", arena_printf(arena, "Sandbox cloned successfully from %s", source.name)};
+    if (check_request(s, request, &source, &row, err) < 0)
+        return -1;
+    return sandbox_add(s, &row, &event, arena, ret_info, err);
+}
+
+/* ---- the copy ---- */
+
+static struct sandbox *find_source(const struct sandbox *sb)
+{
+    struct sandbox *source;
+    HASH_FIND(by_id, sb->owner->ids, sb->clone_of, strlen(sb->clone_of), source);
+    return source;
+}
+
+/* A source that is being made has no files yet, or not all of them. */
+static int wait_for_source(struct sandbox *sb, struct sandbox *source, struct error *err)
+{
+    while (source->status == SANDBOX_CREATING && !source->gone && sb->goal != GOAL_DELETED)
+        if (co_cond_wait(sb->owner->loop, &source->changed, LOOK_MS, err) < 0 &&
+            err->code != ERROR_TIMEOUT)
+            return -1;
+    if (source->clone_of != NULL)
+        return error_set(err, ERROR_CONFLICT, "sandbox \"%s\", its source, never got its own files",
+                         source->name);
+    return 0;
+}
+
+int sandbox_copy_once(struct sandbox *sb, struct error *err)
+{
+    struct provider *p = sb->owner->provider;
+    _cleanup_sandbox_ struct sandbox *source = find_source(sb);
+    if (source != NULL) {
+        sandbox_hold(source);
+        if (wait_for_source(sb, source, err) < 0)
+            return -1;
+    }
+    if (sb->goal == GOAL_DELETED)
+        return error_set(err, ERROR_CANCELLED, "it is being deleted");
+    const struct warden_clone request = {.id = sb->id,
+                                         .source = sb->clone_of,
+                                         .hostname = sb->name,
+                                         .disk_bytes = sb->limits.disk_bytes};
+    sb->copying = true;
+    int r = p->ops->clone(p, &request, err);
+    sb->copying = false;
+    /* One that was never started has no files: its clone starts from its image, as it would. */
+    if (r < 0 && err->code == ERROR_FILE_NOT_FOUND && source != NULL &&
+        source->status == SANDBOX_STOPPED)
+        return 0;
+    return r;
+}
+
+/* ---- sources ---- */
+
+static bool waits_for_files(const struct sandbox *sb)
+{
+    return sb->status == SANDBOX_CREATING || sb->status == SANDBOX_STARTING ||
+           sb->status == SANDBOX_STOPPING;
+}
+
+static struct sandbox *find_clone(const struct sandbox *source, bool copying)
+{
+    for (struct sandbox *sb = source->owner->ids; sb != NULL; sb = sb->by_id.next)
+        if (sb->clone_of != NULL && (copying ? sb->copying : waits_for_files(sb)) &&
+            strcmp(sb->clone_of, source->id) == 0)
+            return sb;
+    return NULL;
+}
+
+int sandbox_wait_for_clones(struct sandbox *source, bool copying, struct error *err)
+{
+    for (;;) {
+        _cleanup_sandbox_ struct sandbox *sb = find_clone(source, copying);
+        if (sb == NULL)
+            return 0;
+        sandbox_hold(sb);
+        if (co_cond_wait(source->owner->loop, &sb->changed, LOOK_MS, err) < 0 &&
+            err->code != ERROR_TIMEOUT)
+            return -1;
+    }
+}

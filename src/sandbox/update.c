@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Changes of a sandbox that exists. Everything that can be refused is checked first, then the
+ * kernel is given the new limits (and may refuse them), then the rest is replaced and recorded in
+ * one go.
+ *
+ * Limits are in two places, the kernel and the record, so a crash can leave them apart: the record
+ * is marked before the kernel is touched, and recovery gives a marked sandbox's kernel the limits
+ * of its record, which are the old ones until everything is done.
+ */
+
+#include "sandbox/sandbox.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "loop/co.h"
+#include "sandbox/create.h"
+#include "sandbox/metadata.h"
+
+enum { WAIT_MS = 120 * 1000 };
+
+/* What it is to be, whole: on the heap, as a sandbox keeps it. */
+struct change {
+    struct sandbox_resources resources;
+    struct spec_limits limits;
+    char *env;
+    size_t env_len;
+    struct sandbox_metadata metadata;
+};
+
+static void change_release(struct change *change)
+{
+    free((char *)change->resources.cpu);
+    free((char *)change->resources.memory);
+    free((char *)change->resources.disk);
+    free(change->env);
+    metadata_release(&change->metadata);
+}
+
+/* ---- what it is to be ---- */
+
+static size_t name_len(const char *item)
+{
+    return strcspn(item, "=");
+}
+
+static bool names_same(const char *a, const char *b)
+{
+    return name_len(a) == name_len(b) && strncmp(a, b, name_len(a)) == 0;
+}
+
+static size_t append(char *out, size_t len, const char *item)
+{
+    size_t size = strlen(item) + 1;
+    memcpy(out + len, item, size);
+    return len + size;
+}
+
+/* `over` changes what it names in `under`: "NAME=value" is put in place of it, or at the end, and
+ * "NAME" alone takes it away. */
+static struct slice merge(struct arena *arena, struct slice under, struct slice over)
+{
+    char *out = arena_alloc(arena, under.len + over.len + 1);
+    size_t len = 0;
+    strv_each (item, under) {
+        bool named = false;
+        strv_each (change, over)
+            named = named || names_same(item, change);
+        if (!named)
+            len = append(out, len, item);
+    }
+    strv_each (change, over)
+        if (strchr(change, '=') != NULL)
+            len = append(out, len, change);
+    return (struct slice){out, len};
+}
+
+static struct slice new_list(const struct sandbox_update *request, const struct slice *given,
+                             struct slice before, struct arena *arena)
+{
+    if (given == NULL)
+        return before;
+    return request->merge ? merge(arena, before, *given) : *given;
+}
+
+static const char *or_else(const char *given, const char *before)
+{
+    return given != NULL ? given : before;
+}
+
+static char *copy_bytes(struct slice bytes)
+{
+    char *copy = malloc(bytes.len + 1);
+    if (copy != NULL && bytes.len > 0)
+        memcpy(copy, bytes.data, bytes.len);
+    return copy;
+}
+
+static int plan_change(const struct sandbox *sb, const struct sandbox_update *request,
+                       struct arena *arena, struct change *change, struct error *err)
+{
+    const struct sandbox_metadata *had = &sb->metadata;
+    const struct sandbox_resources *given = &request->resources;
+    struct slice env = new_list(request, request->env, (struct slice){sb->env, sb->env_len}, arena);
+    const struct sandbox_metadata metadata = {
+        .labels = new_list(request, request->labels, had->labels, arena),
+        .external_id = or_else(request->external_id, had->external_id),
+        .display_name = or_else(request->display_name, had->display_name),
+        .blaxel_spec = or_else(request->blaxel_spec, had->blaxel_spec),
+    };
+    if (request->image != NULL && strcmp(request->image, sb->image) != 0)
+        return error_set(err, ERROR_INVALID_ARGUMENT,
+                         "spec.image: a sandbox keeps its image, \"%.80s\"", sb->image);
+    if (spec_check_env(env, err) < 0 || metadata_check(&metadata, err) < 0 ||
+        sandbox_check_external(sb->owner, sb->workspace, metadata.external_id, sb, err) < 0)
+        return -1;
+    change->resources.cpu = strdup(or_else(given->cpu, sb->resources.cpu));
+    change->resources.memory = strdup(or_else(given->memory, sb->resources.memory));
+    change->resources.disk = strdup(or_else(given->disk, sb->resources.disk));
+    change->env = copy_bytes(env);
+    change->env_len = env.len;
+    if (metadata_copy(&metadata, &change->metadata) < 0 || change->resources.cpu == NULL ||
+        change->resources.memory == NULL || change->resources.disk == NULL || change->env == NULL)
+        return error_sys(err, "changing a sandbox");
+    return spec_limits(&change->resources, &change->limits, err);
+}
+
+/* ---- limits ---- */
+
+static int apply_once(struct sandbox *sb, struct error *err)
+{
+    struct provider *p = sb->owner->provider;
+    struct plan plan;
+    spec_plan(sb->id, sb->name, "", &sb->limits, &plan);
+    const struct warden_update update = {.id = sb->id,
+                                         .memory_bytes = plan.memory_bytes,
+                                         .cpu_millis = plan.cpu_millis,
+                                         .pids_max = plan.pids_max,
+                                         .disk_bytes = plan.disk_bytes};
+    return p->ops->update(p, &update, err);
+}
+
+static bool in_between(const struct sandbox *sb)
+{
+    return sb->status == SANDBOX_CREATING || sb->status == SANDBOX_STARTING ||
+           sb->status == SANDBOX_STOPPING;
+}
+
+static int check_alive(const struct sandbox *sb, struct error *err)
+{
+    if (sb->gone || sb->status == SANDBOX_DELETING)
+        return error_set(err, ERROR_SANDBOX_NOT_FOUND, "there is no sandbox \"%s\"", sb->name);
+    return 0;
+}
+
+static void mark(struct sandbox *sb, bool unsettled)
+{
+    struct error err;
+    sb->unsettled = unsettled;
+    if (!sb->gone && sandbox_save(sb, false, &err) < 0)
+        log_error("sandbox %s: recording its state: %s", sb->id, err.message);
+}
+
+/* A start that comes meanwhile takes the new limits into its plan already. */
+static int change_limits(struct sandbox *sb, const struct spec_limits *limits, struct error *err)
+{
+    struct error ignored;
+    const struct spec_limits before = sb->limits;
+    if (memcmp(&before, limits, sizeof(before)) == 0)
+        return 0;
+    while (in_between(sb))
+        if (co_cond_wait(sb->owner->loop, &sb->changed, WAIT_MS, err) < 0)
+            return -1;
+    if (check_alive(sb, err) < 0)
+        return -1;
+    mark(sb, true);
+    sb->limits = *limits;
+    if (sandbox_with_patience(sb, apply_once, err) == 0)
+        return 0;
+    sb->limits = before;
+    if (check_alive(sb, &ignored) == 0 && err->code != ERROR_RESOURCE_IN_USE &&
+        sandbox_with_patience(sb, apply_once, &ignored) < 0)
+        log_error("sandbox %s: its limits: %s", sb->id, ignored.message);
+    mark(sb, false);
+    return -1;
+}
+
+void sandbox_restore_limits(struct sandbox *sb)
+{
+    struct error err;
+    if (sb->up && sandbox_with_patience(sb, apply_once, &err) < 0)
+        log_error("sandbox %s: its limits: %s", sb->id, err.message);
+    mark(sb, false);
+}
+
+/* ---- all of it ---- */
+
+/* Nothing waits in here until everything is in place. */
+static int commit(struct sandbox *sb, const struct sandbox_update *request, struct change *change,
+                  struct error *err)
+{
+    struct change old = {sb->resources, sb->limits, sb->env, sb->env_len, sb->metadata};
+    sb->resources = change->resources;
+    sb->limits = change->limits;
+    sb->env = change->env;
+    sb->env_len = change->env_len;
+    sb->metadata = change->metadata;
+    *change = old; /* to be released */
+    if (request->enabled != NULL)
+        sb->enabled = *request->enabled;
+    sb->unsettled = false;
+    snprintf(sb->updated_by, sizeof(sb->updated_by), "%s", request->actor);
+    sandbox_add_event(sb, "UPDATE", "SUCCESS", "Sandbox updated successfully");
+    return sandbox_save(sb, true, err);
+}
+
+/* Switching it on or off starts or stops it; what is already so is fine. */
+static int follow_enabled(struct sandbox *sb, const struct sandbox_update *request, bool was,
+                          struct arena *arena, struct error *err)
+{
+    struct sandbox_info info;
+    struct error refusal;
+    if (sb->enabled == was)
+        return 0;
+    int r = sb->enabled ? sandboxes_start(sb->owner, sb->workspace, sb->id, request->actor, arena,
+                                          &info, &refusal)
+                        : sandboxes_stop(sb->owner, sb->workspace, sb->id, request->actor, arena,
+                                         &info, &refusal);
+    if (r == 0 || refusal.code == ERROR_ALREADY_RUNNING || refusal.code == ERROR_NOT_RUNNING)
+        return 0;
+    *err = refusal;
+    return -1;
+}
+
+static int update(struct sandbox *sb, const struct sandbox_update *request, struct arena *arena,
+                  struct error *err)
+{
+    _cleanup_(change_release) struct change change = {0};
+    const struct spec_limits before = sb->limits;
+    struct error ignored;
+    bool was = sb->enabled;
+    if (plan_change(sb, request, arena, &change, err) < 0 ||
+        change_limits(sb, &change.limits, err) < 0 || check_alive(sb, err) < 0)
+        return -1;
+    /* Somebody else can have taken the external id while the limits were changed. */
+    if (sandbox_check_external(sb->owner, sb->workspace, change.metadata.external_id, sb, err) <
+        0) {
+        if (change_limits(sb, &before, &ignored) == 0)
+            mark(sb, false);
+        return -1;
+    }
+    if (commit(sb, request, &change, err) < 0)
+        return -1;
+    return follow_enabled(sb, request, was, arena, err);
+}
+
+static bool changes_nothing(const struct sandbox_update *request)
+{
+    const struct sandbox_resources *resources = &request->resources;
+    return resources->cpu == NULL && resources->memory == NULL && resources->disk == NULL &&
+           request->env == NULL && request->labels == NULL && request->external_id == NULL &&
+           request->display_name == NULL && request->blaxel_spec == NULL &&
+           request->enabled == NULL;
+}
+
+/* One at a time, and whoever waits looks at the revision when its turn has come. */
+static int update_in_turn(struct sandbox *sb, const struct sandbox_update *request,
+                          struct arena *arena, struct error *err)
+{
+    while (sb->updating)
+        if (co_cond_wait(sb->owner->loop, &sb->changed, WAIT_MS, err) < 0)
+            return -1;
+    if (check_alive(sb, err) < 0)
+        return -1;
+    if (request->revision != 0 &&
+        sandboxes_check_revision(sb->owner, sb->workspace, sb->id, request->revision, err) < 0)
+        return -1;
+    if (changes_nothing(request))
+        return 0;
+    sb->updating = true;
+    int r = update(sb, request, arena, err);
+    sb->updating = false;
+    co_cond_wake_all(&sb->changed);
+    return r;
+}
+
+int sandboxes_update(struct sandboxes *s, const struct sandbox_update *request, struct arena *arena,
+                     struct sandbox_info *ret_info, struct error *err)
+{
+    _cleanup_sandbox_ struct sandbox *sb = sandbox_find(s, request->workspace, request->name, err);
+    if (sb == NULL)
+        return -1;
+    sandbox_hold(sb);
+    if (update_in_turn(sb, request, arena, err) < 0)
+        return -1;
+    sandbox_info(sb, arena, ret_info);
+    return 0;
+}
