@@ -68,6 +68,25 @@ void watch_change(struct agent *agent, struct watch *watch, uint32_t events)
         watch->events = events;
 }
 
+void watch_pause(struct agent *agent, struct watch *watch)
+{
+    if (watch->fd < 0 || watch->paused)
+        return;
+    epoll_ctl(agent->epoll_fd, EPOLL_CTL_DEL, watch->fd, NULL);
+    watch->paused = true;
+}
+
+void watch_resume(struct agent *agent, struct watch *watch)
+{
+    if (watch->fd < 0 || !watch->paused)
+        return;
+    struct epoll_event event = {.events = watch->events, .data.ptr = watch};
+    if (epoll_ctl(agent->epoll_fd, EPOLL_CTL_ADD, watch->fd, &event) == 0)
+        watch->paused = false;
+    else /* no memory: what cannot be watched has ended */
+        watch_stop(agent, watch);
+}
+
 void watch_stop(struct agent *agent, struct watch *watch)
 {
     if (watch->fd < 0)
@@ -134,13 +153,13 @@ static void turn(struct agent *agent)
             signals_ready(agent, &agent->signals, events[i].events);
     for (int i = 0; i < count; i++) {
         struct watch *watch = events[i].data.ptr;
-        if (watch->fd >= 0 && watch != &agent->signals)
+        if (watch->fd >= 0 && !watch->paused && watch != &agent->signals)
             watch->ready(agent, watch, events[i].events);
     }
     processes_tick(agent, agent_monotonic_ms());
     terminals_tick(agent);
-    connections_sweep(agent);
     processes_drop(agent);
+    connections_sweep(agent);
     terminals_drop(agent);
 }
 

@@ -12,6 +12,7 @@
 
 #include "agent/agent.h"
 #include "agent/files.h"
+#include "agent/follow.h"
 #include "agent/process.h"
 #include "agent/requests.h"
 #include "agent/terminal.h"
@@ -63,13 +64,18 @@ static void flush_out(struct agent *agent, struct connection *connection)
             connection->out_sent += (size_t)n;
     }
     connection->out_sent = 0;
-    if (connection->out.cap > 2 * IN_FIRST)
+    if (connection->out.cap > 2 * IN_FIRST && connection->follower == NULL)
         buf_release(&connection->out);
     else
         buf_clear(&connection->out);
 }
 
-static void queue_done(struct agent *agent, struct connection *connection)
+bool connection_is_idle(const struct connection *connection)
+{
+    return out_waiting(connection) == 0;
+}
+
+void connection_flush(struct agent *agent, struct connection *connection)
 {
     if (connection->out.failed)
         connection->broken = true; /* too slow a reader, or no memory for it */
@@ -82,7 +88,7 @@ void connection_answer(struct agent *agent, struct connection *connection,
     if (connection->broken)
         return;
     wire_encode(&connection->out, schema, id, msg);
-    queue_done(agent, connection);
+    connection_flush(agent, connection);
 }
 
 void connection_answer_error(struct agent *agent, struct connection *connection, uint32_t id,
@@ -91,7 +97,7 @@ void connection_answer_error(struct agent *agent, struct connection *connection,
     if (connection->broken)
         return;
     wire_encode_error(&connection->out, id, err);
-    queue_done(agent, connection);
+    connection_flush(agent, connection);
 }
 
 /* How many bytes to ask for: the rest of the frame that has begun, or a little. */
@@ -173,6 +179,8 @@ static void connection_ready(struct agent *agent, struct watch *watch, uint32_t 
         request_go_on_listing(agent, connection);
     if (connection->attachment != NULL)
         terminal_pump(agent, connection);
+    if (connection->follower != NULL)
+        follower_go_on(agent, connection->follower);
     if (events & (EPOLLIN | EPOLLHUP | EPOLLERR) && connection_has_room(connection))
         read_in(connection);
     if (!connection->broken)
@@ -213,7 +221,7 @@ void connections_accept(struct agent *agent, struct watch *watch, uint32_t event
 
 static void connection_free(struct agent *agent, struct connection *connection)
 {
-    processes_forget_connection(agent, connection);
+    processes_forget(agent, connection, 0);
     terminals_forget_connection(agent, connection);
     watch_stop(agent, &connection->watch);
     buf_release(&connection->in);

@@ -32,6 +32,7 @@ struct connection {
     uint64_t listing_after;        /* … up to this place in the table */
     struct attachment *attachment; /* the terminal that it is attached to, or NULL … */
     bool held;                     /* … and whose input has no room: no frames are taken */
+    struct follower *follower;     /* it reads a process's output */
 };
 
 /* To be called when the listening socket is ready. */
@@ -42,6 +43,10 @@ void connection_answer(struct agent *agent, struct connection *connection,
                        const struct wire_schema *schema, uint32_t id, const void *msg);
 void connection_answer_error(struct agent *agent, struct connection *connection, uint32_t id,
                              const struct error *err);
+
+/* For who queues frames by itself, in `out`: whether all was sent, and sending. */
+bool connection_is_idle(const struct connection *connection);
+void connection_flush(struct agent *agent, struct connection *connection);
 
 /* True while more answers should be queued. */
 bool connection_has_room(const struct connection *connection);

@@ -300,7 +300,7 @@ SPAWN_CODE static void join(const struct exec_plan *plan)
 /* Nothing but these three outlives exec, whatever the agent was left with. */
 SPAWN_CODE static void take_stdio(const struct exec_plan *plan)
 {
-    long in = plan->birth.tty_fd;
+    long in = plan->birth.tty_fd >= 0 ? plan->birth.tty_fd : plan->birth.stdin_fd;
     if (in < 0)
         in = RAW(SYS_openat, AT_FDCWD, (long)"/dev/null", O_RDWR | O_CLOEXEC, 0);
     long result = in < 0 ? in : RAW(SYS_dup3, in, STDIN_FILENO, 0, 0);

@@ -29,6 +29,7 @@ struct exec_birth {
     int tree_fd;  /* the command's cgroup directory, -1: none */
     bool in_tree; /* it was born there */
     int tty_fd;   /* -1: none; else its controlling terminal, and all three of the next */
+    int stdin_fd; /* -1: /dev/null */
     int stdout_fd;
     int stderr_fd;
     int status_fd;

@@ -30,6 +30,7 @@ struct ends {
     int status[2];
     int out[2];
     int err[2];
+    int in[2]; /* none, unless asked for */
 };
 
 /* --- the pad --- */
@@ -86,6 +87,7 @@ static void ends_release(struct ends *ends)
         cleanup_fd(&ends->status[i]);
         cleanup_fd(&ends->out[i]);
         cleanup_fd(&ends->err[i]);
+        cleanup_fd(&ends->in[i]);
     }
 }
 
@@ -97,10 +99,13 @@ static int make_pipe(int pipe[2], struct error *err)
     return 0;
 }
 
-static int ends_make(struct ends *ends, bool with_output, struct error *err)
+static int ends_make(struct ends *ends, bool with_output, bool with_input, struct error *err)
 {
     if (make_pipe(ends->status, err) < 0)
         return -1;
+    if (with_input &&
+        (pipe2(ends->in, O_CLOEXEC) < 0 || fcntl(ends->in[1], F_SETFL, O_NONBLOCK) < 0))
+        return error_sys(err, "making the command's stdin");
     if (!with_output)
         return 0;
     return make_pipe(ends->out, err) < 0 ? -1 : make_pipe(ends->err, err);
@@ -116,6 +121,7 @@ static pid_t give_birth(struct agent *agent, struct exec_plan *plan, const struc
     *birth = (struct exec_birth){
         .tree_fd = tree->fd,
         .tty_fd = tty_fd,
+        .stdin_fd = ends->in[0],
         .stdout_fd = tty_fd >= 0 ? tty_fd : ends->out[1],
         .stderr_fd = tty_fd >= 0 ? tty_fd : ends->err[1],
         .status_fd = ends->status[1],
@@ -139,12 +145,13 @@ static pid_t give_birth(struct agent *agent, struct exec_plan *plan, const struc
 int launch_start_on(struct agent *agent, struct slice payload, int tty_fd,
                     struct launch *ret_launch, struct error *err)
 {
-    _cleanup_(ends_release) struct ends ends = {{-1, -1}, {-1, -1}, {-1, -1}};
+    _cleanup_(ends_release) struct ends ends = {{-1, -1}, {-1, -1}, {-1, -1}, {-1, -1}};
     struct tree tree;
     struct exec_plan *plan = exec_plan_new(payload, &agent->launch.memo, err);
     if (plan == NULL)
         return -1;
-    if (ends_make(&ends, tty_fd < 0, err) < 0 ||
+    bool with_input = (plan->exec.flags & EXEC_STDIN) != 0;
+    if (ends_make(&ends, tty_fd < 0, tty_fd < 0 && with_input, err) < 0 ||
         tree_make(&tree, agent->config.cgroup_fd, &agent->launch.trees, err) < 0) {
         exec_plan_free(plan);
         return -1;
@@ -162,6 +169,7 @@ int launch_start_on(struct agent *agent, struct slice payload, int tty_fd,
         .status_fd = steal_fd(&ends.status[0]),
         .stdout_fd = steal_fd(&ends.out[0]),
         .stderr_fd = steal_fd(&ends.err[0]),
+        .stdin_fd = steal_fd(&ends.in[1]),
         .tree = tree,
         .plan = plan,
     };
@@ -192,5 +200,6 @@ void launch_release(struct agent *agent, struct launch *launch)
     cleanup_fd(&launch->status_fd);
     cleanup_fd(&launch->stdout_fd);
     cleanup_fd(&launch->stderr_fd);
+    cleanup_fd(&launch->stdin_fd);
     tree_release(agent, &launch->tree);
 }

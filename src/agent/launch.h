@@ -22,6 +22,7 @@ struct launch {
     int status_fd; /* a struct exec_failure comes out, or the end of stream: it has begun */
     int stdout_fd; /* -1, both, on a terminal */
     int stderr_fd;
+    int stdin_fd; /* -1: it has none */
     struct tree tree;
     struct exec_plan *plan; /* until the status descriptor has ended: launch_begun() */
 };

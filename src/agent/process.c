@@ -4,16 +4,20 @@
  * The life of a process: starting (a child is on its way to exec), running, ended (the leader was
  * reaped; its end has a state, and those who wait are told), gone (nothing of its tree is left,
  * and its output is complete). Every step is taken by an event of the loop.
+ *
+ * One that is to be started again when it fails goes on living in between: it has no leader then,
+ * what is left of its tree is killed, and after a pause that grows from failure to failure the same
+ * request is carried out once more.
  */
 
 #include "agent/process.h"
 
 #include <errno.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/ioctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -28,102 +32,10 @@ enum {
     PROCESSES_LIVE_MAX = 1024,
     LISTEN_DELAY_MS = 2,
     TREE_RETRY_MS = 20, /* a dying tree that tells nothing (process groups) is looked at again */
+    RESTART_FIRST_MS = 100, /* the pause before it is started again; doubles … */
+    RESTART_MOST_MS = 10 * 1000,
+    RESTART_CALM_MS = 10 * 1000, /* … unless it ran for so long */
 };
-
-/* --- the table --- */
-
-struct process *process_find(struct agent *agent, uint64_t pid, struct error *err)
-{
-    for (struct process *p = agent->processes; p != NULL; p = p->next)
-        if ((uint64_t)p->pid == pid && !p->failed)
-            return p;
-    error_set(err, ERROR_PROCESS_NOT_FOUND, "there is no process %llu", (unsigned long long)pid);
-    return NULL;
-}
-
-struct process *process_after(struct agent *agent, uint64_t sequence)
-{
-    for (struct process *p = agent->processes; p != NULL; p = p->next)
-        if (p->sequence > sequence && !p->failed)
-            return p;
-    return NULL;
-}
-
-static bool streams_open(const struct process *process)
-{
-    return process->streams[0].watch.fd >= 0 || process->streams[1].watch.fd >= 0;
-}
-
-static bool is_over(const struct process *process)
-{
-    return process->ended && process->tree_gone && !streams_open(process);
-}
-
-static void process_free(struct agent *agent, struct process *process)
-{
-    while (process->waiters != NULL) {
-        struct waiter *waiter = process->waiters;
-        process->waiters = waiter->next;
-        free(waiter);
-    }
-    watch_stop(agent, &process->status);
-    if (process->plan != NULL)
-        launch_begun(agent, process->plan);
-    for (int i = 0; i < 2; i++) {
-        watch_stop(agent, &process->streams[i].watch);
-        output_release(&process->streams[i].output);
-    }
-    tree_release(agent, &process->tree);
-    free(process->command);
-    free(process->cwd);
-    free(process->user);
-    free(process);
-}
-
-static size_t process_bytes(const struct process *process)
-{
-    return sizeof(*process) + process->streams[0].output.cap + process->streams[1].output.cap +
-           process->command_len;
-}
-
-void processes_drop(struct agent *agent)
-{
-    if (!agent->processes_changed)
-        return;
-    agent->processes_changed = false;
-    size_t bytes = 0, count = 0;
-    for (struct process *p = agent->processes; p != NULL; p = p->next)
-        if (is_over(p)) {
-            count++;
-            bytes += process_bytes(p);
-        }
-    struct process **at = &agent->processes;
-    while (*at != NULL) {
-        struct process *p = *at;
-        bool over = is_over(p);
-        bool too_many = count > PROCESSES_KEPT_MAX || bytes > LOG_BYTES_KEPT_MAX;
-        if (!(over && (p->failed || too_many))) {
-            at = &p->next;
-            continue;
-        }
-        count--;
-        bytes -= process_bytes(p);
-        *at = p->next;
-        process_free(agent, p);
-    }
-    agent->processes_tail = at;
-}
-
-void processes_release(struct agent *agent)
-{
-    while (agent->processes != NULL) {
-        struct process *p = agent->processes;
-        agent->processes = p->next;
-        tree_signal(&p->tree, SIGKILL);
-        process_free(agent, p);
-    }
-    agent->processes_tail = &agent->processes;
-}
 
 /* --- answers --- */
 
@@ -140,7 +52,7 @@ void process_answer(struct agent *agent, struct process *process, struct connect
         output_read(output, newest, PROCESS_INLINE_MAX, data[i]);
     }
     struct agent_process msg = {
-        .pid = (uint64_t)process->pid,
+        .pid = process->id,
         .state = process->state,
         .exit_code = (uint64_t)process->exit_code,
         .signal = (uint64_t)process->signal,
@@ -153,6 +65,10 @@ void process_answer(struct agent *agent, struct process *process, struct connect
         .stderr_total = process->streams[1].output.total,
         .stdout_data = {out.data, out.len},
         .stderr_data = {err.data, err.len},
+        .name = process->name,
+        .flags = process->flags & ~(uint64_t)(process->input.watch.fd < 0 ? EXEC_STDIN : 0),
+        .restarts = process->restarts,
+        .max_restarts = process->max_restarts,
     };
     connection_answer(agent, connection, &agent_process_schema, id, &msg);
 }
@@ -190,104 +106,14 @@ int process_add_waiter(struct agent *agent, struct process *process, enum waiter
 {
     struct waiter *waiter = malloc(sizeof(*waiter));
     if (waiter == NULL)
-        return error_sys(err, "waiting for process %d", (int)process->pid);
+        return error_sys(err, "waiting for process %s", process->name);
     *waiter = (struct waiter){process->waiters, connection, id, kind};
     process->waiters = waiter;
     answer_waiters(agent, process);
     return 0;
 }
 
-void processes_forget_connection(struct agent *agent, const struct connection *connection)
-{
-    for (struct process *p = agent->processes; p != NULL; p = p->next)
-        for (struct waiter **at = &p->waiters; *at != NULL;) {
-            struct waiter *waiter = *at;
-            if (waiter->connection != connection) {
-                at = &waiter->next;
-                continue;
-            }
-            *at = waiter->next;
-            free(waiter);
-        }
-}
-
-/* --- output --- */
-
-static void stream_end(struct agent *agent, struct stream *stream)
-{
-    watch_stop(agent, &stream->watch);
-    output_trim(&stream->output);
-    agent->processes_changed = true;
-}
-
-/* One read of at most `max` bytes. Returns what came, 0 at the end of what is there. */
-static size_t stream_read(struct agent *agent, struct stream *stream, size_t max)
-{
-    if (stream->watch.fd < 0)
-        return 0;
-    char lost[512];
-    struct iovec iov[2];
-    int pieces = output_space(&stream->output, iov);
-    if (pieces == 0) {
-        iov[0] = (struct iovec){lost, sizeof(lost)};
-        pieces = -1;
-    }
-    if (iov[0].iov_len >= max) {
-        iov[0].iov_len = max;
-        pieces = pieces < 0 ? -1 : 1;
-    } else if (pieces == 2 && iov[1].iov_len > max - iov[0].iov_len) {
-        iov[1].iov_len = max - iov[0].iov_len;
-    }
-    ssize_t n = readv(stream->watch.fd, iov, pieces < 0 ? 1 : pieces);
-    if (n < 0 && (errno == EAGAIN || errno == EINTR))
-        return 0;
-    if (n <= 0) {
-        stream_end(agent, stream);
-        return 0;
-    }
-    if (pieces < 0)
-        output_skip(&stream->output, (size_t)n);
-    else
-        output_commit(&stream->output, (size_t)n);
-    return (size_t)n;
-}
-
-static void stream_ready(struct agent *agent, struct watch *watch, uint32_t events)
-{
-    struct stream *stream = container_of(watch, struct stream, watch);
-    if (events & EPOLLIN)
-        stream_read(agent, stream, SIZE_MAX);
-    else /* the last writer has closed it, and nothing is left in it */
-        stream_end(agent, stream);
-}
-
-/*
- * At the end of a process: takes what its leader has written. That is no more than what is in
- * the pipe now, so a background process that goes on writing cannot keep us here. The end of the
- * stream is an event of its own, which can wait until the answer is out.
- */
-static void stream_drain(struct agent *agent, struct stream *stream)
-{
-    int there = 0;
-    if (stream->watch.fd < 0 || ioctl(stream->watch.fd, FIONREAD, &there) < 0)
-        return;
-    for (size_t left = (size_t)there; left > 0;) {
-        size_t n = stream_read(agent, stream, left);
-        if (n == 0)
-            return;
-        left -= n;
-    }
-}
-
-void process_catch_up(struct agent *agent, struct process *process)
-{
-    for (int i = 0; i < 2; i++) {
-        struct stream *stream = &process->streams[i];
-        stream_drain(agent, stream);
-        if (process->ended)
-            stream_read(agent, stream, SIZE_MAX);
-    }
-}
+/* --- the beginning of its life in the loop --- */
 
 /*
  * Puts a process's descriptors into the loop. Who waits for the end of a command is served best
@@ -363,10 +189,15 @@ static void status_ready(struct agent *agent, struct watch *watch, uint32_t even
     bool told = n == (ssize_t)sizeof(failure);
     int rc = told ? exec_explain(plan, failure, text, sizeof(text), &err) : 0;
     launch_begun(agent, plan);
+    if (rc < 0 && process->restarts > 0) { /* it has been there before, so it stays */
+        snprintf(text, sizeof(text), "%s\n", err.message);
+        rc = 0;
+    }
     if (rc == 0) {
         if (told)
-            output_add(&process->streams[1].output, text, strlen(text));
+            stream_add(process, 1, text);
         answer_waiters(agent, process);
+        followers_go_on(agent, process);
         return;
     }
     process->failed = true;
@@ -384,11 +215,48 @@ static enum process_state name_end(struct agent *agent, const struct process *pr
 {
     if (process->end_state == PROCESS_STOPPED)
         return PROCESS_STOPPED;
-    if (process->signal != SIGKILL)
+    /* … unless it would have been started again: then the kill is what ended it. */
+    bool kept_down = process->again != NULL && process->exit_code != 0;
+    if (process->signal != SIGKILL && !(kept_down && process->end_state != PROCESS_RUNNING))
         return PROCESS_EXITED;
     if (process->end_state != PROCESS_RUNNING)
         return process->end_state;
     return oom_happened(agent) ? PROCESS_OUT_OF_MEMORY : PROCESS_EXITED;
+}
+
+/* Those who wait for the end are answered from here on. */
+static void process_end(struct agent *agent, struct process *process, enum process_state state)
+{
+    process->starting = false;
+    process->ended = true;
+    agent->processes_changed = true;
+    process->ended_ms = agent_unix_ms();
+    process->timeout_at = process->restart_at = 0;
+    process->state = state;
+    answer_waiters(agent, process);
+    if (process->followers != NULL)
+        followers_go_on(agent, process);
+}
+
+static bool wants_restart(const struct process *process)
+{
+    return process->again != NULL && process->end_state == PROCESS_RUNNING &&
+           process->exit_code != 0 && process->restarts < process->max_restarts;
+}
+
+/* Clears the place for its next start. */
+static void plan_restart(struct agent *agent, struct process *process)
+{
+    uint64_t now = agent_monotonic_ms(), pause = RESTART_FIRST_MS;
+    if (now - process->born_at >= RESTART_CALM_MS)
+        process->failures = 0;
+    for (unsigned i = 0; i < process->failures && pause < RESTART_MOST_MS; i++)
+        pause *= 2;
+    process->failures++;
+    process->pid = 0;
+    process->starting = false;
+    process->restart_at = now + (pause < RESTART_MOST_MS ? pause : RESTART_MOST_MS);
+    tree_signal(&process->tree, SIGKILL);
 }
 
 bool processes_reaped(struct agent *agent, pid_t pid, int status)
@@ -401,18 +269,15 @@ bool processes_reaped(struct agent *agent, pid_t pid, int status)
 
     if (process->status.fd >= 0)
         status_ready(agent, &process->status, 0);
-    for (int i = 0; i < 2; i++)
-        stream_drain(agent, &process->streams[i]);
-    /* From here on those who wait for the end may be answered. */
-    process->starting = false;
-    process->ended = true;
-    agent->processes_changed = true;
-    process->ended_ms = agent_unix_ms();
-    process->timeout_at = 0;
+    streams_drain(agent, process);
+    if (process->input.given)
+        input_close(agent, &process->input);
     process->signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
     process->exit_code = WIFSIGNALED(status) ? 128 + process->signal : WEXITSTATUS(status);
-    process->state = name_end(agent, process);
-    answer_waiters(agent, process);
+    if (wants_restart(process))
+        plan_restart(agent, process);
+    else
+        process_end(agent, process, name_end(agent, process));
     if (process->listen_at != 0)
         listen_to(agent, process);
     return true;
@@ -428,6 +293,8 @@ static void process_kill(struct agent *agent, struct process *process, enum proc
     process->kill_at = process->timeout_at = 0;
     tree_signal(&process->tree, SIGKILL);
     process->retry_at = agent_monotonic_ms() + TREE_RETRY_MS;
+    if (process->pid == 0 && !process->ended)
+        process_end(agent, process, process->end_state);
 }
 
 void process_stop(struct agent *agent, struct process *process, uint64_t grace_ms)
@@ -447,6 +314,8 @@ void process_stop(struct agent *agent, struct process *process, uint64_t grace_m
     if (process->kill_at == 0 || kill_at < process->kill_at)
         process->kill_at = kill_at;
     process->end_state = PROCESS_STOPPED;
+    if (process->pid == 0 && !process->ended) /* nobody is there who could end by himself */
+        process_kill(agent, process, PROCESS_STOPPED);
     tree_signal(&process->tree, SIGTERM);
     tree_signal(&process->tree, SIGCONT); /* what is stopped could not end by itself */
 }
@@ -463,6 +332,8 @@ static void retry(struct agent *agent, struct process *process)
     }
 }
 
+static void start_again(struct agent *agent, struct process *process);
+
 void processes_tick(struct agent *agent, uint64_t now)
 {
     for (struct process *p = agent->processes; p != NULL; p = p->next) {
@@ -474,6 +345,8 @@ void processes_tick(struct agent *agent, uint64_t now)
             process_kill(agent, p, PROCESS_STOPPED);
         if (p->retry_at != 0 && now >= p->retry_at)
             retry(agent, p);
+        if (p->restart_at != 0 && now >= p->restart_at)
+            start_again(agent, p);
     }
 }
 
@@ -485,10 +358,12 @@ static uint64_t earlier(uint64_t deadline, uint64_t at)
 uint64_t processes_deadline(const struct agent *agent)
 {
     uint64_t deadline = UINT64_MAX;
-    for (const struct process *p = agent->processes; p != NULL; p = p->next)
-        deadline =
-            earlier(earlier(earlier(earlier(deadline, p->timeout_at), p->kill_at), p->retry_at),
-                    p->listen_at);
+    for (const struct process *p = agent->processes; p != NULL; p = p->next) {
+        const uint64_t times[] = {p->timeout_at, p->kill_at, p->retry_at, p->listen_at,
+                                  p->restart_at};
+        for (size_t i = 0; i < ARRAY_LEN(times); i++)
+            deadline = earlier(deadline, times[i]);
+    }
     return deadline;
 }
 
@@ -506,10 +381,12 @@ static char *join_words(struct slice argv)
     return text;
 }
 
-static struct process *process_new(const struct agent_exec *exec, struct error *err)
+static struct process *process_new(struct agent *agent, const struct agent_exec *exec,
+                                   struct slice payload, struct error *err)
 {
     size_t max = exec->log_max == 0 || exec->log_max > PROCESS_LOG_MAX ? PROCESS_LOG_MAX
                                                                        : (size_t)exec->log_max;
+    bool again = (exec->flags & EXEC_RESTART) != 0 && exec->max_restarts > 0;
     struct process *process = calloc(1, sizeof(*process));
     if (process == NULL) {
         error_sys(err, "a new process");
@@ -518,20 +395,28 @@ static struct process *process_new(const struct agent_exec *exec, struct error *
     process->status.fd = -1;
     process->tree =
         (struct tree){.parent_fd = -1, .fd = -1, .events_fd = -1, .changes = {.fd = -1}};
-    for (int i = 0; i < 2; i++) {
+    input_init(&process->input);
+    for (unsigned i = 0; i < 2; i++) {
         process->streams[i].watch.fd = -1;
+        process->streams[i].number = i;
         output_init(&process->streams[i].output, max);
     }
     process->command = exec->command != NULL ? strdup(exec->command) : join_words(exec->argv);
     process->cwd = strdup(exec->cwd == NULL ? "/" : exec->cwd);
     process->user = strdup(exec->user == NULL || *exec->user == '\0' ? "root" : exec->user);
+    process->again = again ? malloc(payload.len) : NULL;
     process->command_len = process->command == NULL ? 0 : strlen(process->command);
     process->starting = true;
-    if (process->command == NULL || process->cwd == NULL || process->user == NULL) {
+    process->flags = exec->flags;
+    process->max_restarts = exec->max_restarts;
+    if (process->command == NULL || process->cwd == NULL || process->user == NULL ||
+        (again && process->again == NULL)) {
         error_sys(err, "a new process");
-        process_free(NULL, process);
+        process_free(agent, process);
         return NULL;
     }
+    if (again)
+        memcpy(process->again, payload.data, process->again_len = payload.len);
     return process;
 }
 
@@ -552,47 +437,94 @@ static void adopt_launch(struct agent *agent, struct process *process, struct la
     process->plan = launch->plan;
     process->tree = launch->tree;
     launch->tree.fd = launch->tree.events_fd = -1;
+    if (launch->stdin_fd >= 0)
+        input_open(agent, &process->input, steal_fd(&launch->stdin_fd));
     launch_release(agent, launch);
 }
 
-/* A pid that comes round again belongs to the new process: the old record could not be asked
- * for any more. */
-static void forget_pid(struct agent *agent, pid_t pid)
+/* What it is to read first. */
+static void feed(struct agent *agent, struct process *process, const struct agent_exec *exec)
 {
-    for (struct process *p = agent->processes; p != NULL; p = p->next)
-        if (p->pid == pid && p->ended)
-            p->failed = agent->processes_changed = true;
+    if (!process->input.given)
+        return;
+    if (exec->stdin_data.len > 0)
+        input_write(agent, &process->input, NULL, 0, exec->stdin_data, NULL);
+    if (exec->flags & EXEC_STDIN_ONCE)
+        input_end(agent, &process->input, NULL);
 }
 
-static unsigned count_live(const struct agent *agent)
+static void start_again(struct agent *agent, struct process *process)
 {
-    unsigned count = 0;
-    for (const struct process *p = agent->processes; p != NULL; p = p->next)
-        count += !is_over(p);
-    return count;
+    struct slice payload = {process->again, process->again_len};
+    struct agent_exec exec;
+    struct launch launch;
+    struct error err;
+    if (!tree_remove(&process->tree)) {
+        tree_signal(&process->tree, SIGKILL);
+        process->restart_at = agent_monotonic_ms() + TREE_RETRY_MS;
+        return;
+    }
+    streams_drain(agent, process);
+    if (followers_hold(process)) { /* nothing gets lost between two starts either */
+        process->restart_at = agent_monotonic_ms() + TREE_RETRY_MS;
+        return;
+    }
+    tree_release(agent, &process->tree);
+    streams_close(agent, process);
+    process->restart_at = 0;
+    process->restarts++;
+    if (wire_decode(&agent_exec_schema, payload, &exec, &err) < 0 ||
+        launch_start(agent, payload, &launch, &err) < 0) {
+        stream_add(process, 1, err.message);
+        if (wants_restart(process))
+            plan_restart(agent, process);
+        else
+            process_end(agent, process, PROCESS_EXITED);
+        return;
+    }
+    process->starting = true;
+    process->born_at = agent_monotonic_ms();
+    adopt_launch(agent, process, &launch, false);
+    feed(agent, process, &exec);
+}
+
+static int launch_first(struct agent *agent, struct process *process, struct connection *connection,
+                        uint32_t id, const struct agent_exec *exec, struct slice payload,
+                        struct error *err)
+{
+    enum waiter_kind kind = exec->flags & EXEC_WAIT ? WAIT_END : WAIT_START;
+    struct launch launch;
+    process->name = process_make_name(agent, exec->name, err);
+    if (process->name == NULL ||
+        (exec->flags & EXEC_FOLLOW &&
+         follow(agent, process, connection, id, 0, FOLLOW_HOLD, err) < 0) ||
+        process_add_waiter(agent, process, kind, connection, id, err) < 0 ||
+        launch_start(agent, payload, &launch, err) < 0) {
+        if (process->followers != NULL)
+            follower_free(agent, process->followers);
+        process_free(agent, process);
+        return -1;
+    }
+    process->id = process_make_id(agent, launch.pid);
+    adopt_launch(agent, process, &launch, kind == WAIT_END);
+    feed(agent, process, exec);
+    return 0;
 }
 
 int process_exec(struct agent *agent, struct connection *connection, uint32_t id,
                  const struct agent_exec *exec, struct slice payload, struct error *err)
 {
-    if (count_live(agent) >= PROCESSES_LIVE_MAX)
+    if (processes_count_live(agent) >= PROCESSES_LIVE_MAX)
         return error_set(err, ERROR_LIMIT_EXCEEDED, "%d processes run already", PROCESSES_LIVE_MAX);
-    struct process *process = process_new(exec, err);
-    if (process == NULL)
+    struct process *process = process_new(agent, exec, payload, err);
+    if (process == NULL || launch_first(agent, process, connection, id, exec, payload, err) < 0)
         return -1;
-    struct launch launch;
-    if (process_add_waiter(agent, process, exec->flags & EXEC_WAIT ? WAIT_END : WAIT_START,
-                           connection, id, err) < 0 ||
-        launch_start(agent, payload, &launch, err) < 0) {
-        process_free(agent, process);
-        return -1;
-    }
-    forget_pid(agent, launch.pid);
-    adopt_launch(agent, process, &launch, (exec->flags & EXEC_WAIT) != 0);
     process->started_ms = agent_unix_ms();
     if (exec->timeout_ms != 0)
         process->timeout_at =
             agent_monotonic_ms() + (exec->timeout_ms < UINT32_MAX ? exec->timeout_ms : UINT32_MAX);
+    if (process->again != NULL)
+        process->born_at = agent_monotonic_ms();
     process->sequence = ++agent->last_sequence;
     *agent->processes_tail = process;
     agent->processes_tail = &process->next;

@@ -14,7 +14,10 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "agent/output.h"
+#include "agent/follow.h"
+#include "agent/input.h"
+#include "agent/runs.h"
+#include "agent/stream.h"
 #include "agent/tree.h"
 #include "agent/watch.h"
 #include "base/error.h"
@@ -36,15 +39,13 @@ struct waiter {
     enum waiter_kind kind;
 };
 
-struct stream {
-    struct watch watch; /* not started: the end was reached */
-    struct output output;
-};
-
 struct process {
     struct process *next;
     uint64_t sequence; /* counts up: the order of the table */
-    pid_t pid;
+    uint64_t id;       /* what it goes by outside: the pid of its first leader */
+    pid_t pid;         /* of its leader; 0: between two starts */
+    char *name;
+    uint64_t flags; /* enum exec_flags */
     char *command;
     size_t command_len;
     char *cwd;
@@ -65,12 +66,23 @@ struct process {
     uint64_t kill_at;    /* end of the grace of a stop; 0: none */
     uint64_t retry_at;   /* when to look at a dying tree again; 0: not */
 
+    char *again; /* the request, for starting it again */
+    size_t again_len;
+    uint64_t restarts;
+    uint64_t max_restarts;
+    uint64_t born_at;    /* monotonic ms, of the last start */
+    uint64_t restart_at; /* of the next one; 0: none */
+    unsigned failures;   /* in a row, each soon after its start */
+
     struct watch status;
     struct exec_plan *plan;   /* what the child is carrying out, while it is starting */
     uint64_t listen_at;       /* when its descriptors get into the loop; 0: they are */
     struct stream streams[2]; /* LOG_STDOUT - 1, LOG_STDERR - 1 */
+    struct runs runs;         /* how they came to be one log */
+    struct input input;
     struct tree tree;
     struct waiter *waiters;
+    struct follower *followers;
 };
 
 /* Starts a command. The answer goes out when the time has come, unless this fails. `payload` is
@@ -78,11 +90,28 @@ struct process {
 int process_exec(struct agent *agent, struct connection *connection, uint32_t id,
                  const struct agent_exec *exec, struct slice payload, struct error *err);
 
-/* PROCESS_NOT_FOUND when there is none. */
-struct process *process_find(struct agent *agent, uint64_t pid, struct error *err);
+/* --- the table: process_table.c --- */
+
+/* By pid, or (0) by name. PROCESS_NOT_FOUND when there is none. */
+struct process *process_find(struct agent *agent, uint64_t pid, const char *name,
+                             struct error *err);
 
 /* The first process after a place in the table (0: the first of all). */
 struct process *process_after(struct agent *agent, uint64_t sequence);
+
+/* Those of which something is left. */
+unsigned processes_count_live(const struct agent *agent);
+
+/* A copy of the wanted name (ALREADY_EXISTS while it is taken), or one made up for NULL. */
+char *process_make_name(struct agent *agent, const char *wanted, struct error *err);
+
+/* What a new leader goes by. The record of an ended process that went by it is dropped: it could
+ * not be asked for any more. */
+uint64_t process_make_id(struct agent *agent, pid_t pid);
+
+void process_free(struct agent *agent, struct process *process);
+
+/* --- */
 
 /* Answers when that has come true, perhaps at once. */
 int process_add_waiter(struct agent *agent, struct process *process, enum waiter_kind kind,
@@ -90,10 +119,6 @@ int process_add_waiter(struct agent *agent, struct process *process, enum waiter
 
 /* grace_ms 0: SIGKILL now; else SIGTERM now and SIGKILL later. */
 void process_stop(struct agent *agent, struct process *process, uint64_t grace_ms);
-
-/* Takes what the process has written and the loop has not told of yet, the ends of its streams too.
- */
-void process_catch_up(struct agent *agent, struct process *process);
 
 /* Answers with AGENT_PROCESS, with the newest output if asked for. */
 void process_answer(struct agent *agent, struct process *process, struct connection *connection,
@@ -109,8 +134,8 @@ void processes_check_trees(struct agent *agent);
 void processes_tick(struct agent *agent, uint64_t now);
 /* When processes_tick() has to be called next; UINT64_MAX: never. */
 uint64_t processes_deadline(const struct agent *agent);
-/* Nobody is there any more to answer to. */
-void processes_forget_connection(struct agent *agent, const struct connection *connection);
+/* Nobody waits any more on that connection for the request of that id (0: for any). */
+void processes_forget(struct agent *agent, struct connection *connection, uint32_t id);
 /* End of the turn: drops what is no longer kept. The list itself changes here alone. */
 void processes_drop(struct agent *agent);
 void processes_release(struct agent *agent);

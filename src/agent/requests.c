@@ -7,6 +7,7 @@
 
 #include "agent/agent.h"
 #include "agent/exec.h"
+#include "agent/ports.h"
 #include "agent/process.h"
 #include "agent/terminal.h"
 #include "base/cleanup.h"
@@ -35,7 +36,7 @@ static int handle_wait(struct agent *agent, const struct request *request, const
                        struct error *err)
 {
     const struct agent_ref *ref = msg;
-    struct process *process = process_find(agent, ref->pid, err);
+    struct process *process = process_find(agent, ref->pid, ref->name, err);
     if (process == NULL)
         return -1;
     return process_add_waiter(agent, process, WAIT_END, request->connection, request->id, err);
@@ -45,7 +46,7 @@ static int handle_get(struct agent *agent, const struct request *request, const 
                       struct error *err)
 {
     const struct agent_ref *ref = msg;
-    struct process *process = process_find(agent, ref->pid, err);
+    struct process *process = process_find(agent, ref->pid, ref->name, err);
     if (process == NULL)
         return -1;
     process_answer(agent, process, request->connection, request->id, false);
@@ -66,36 +67,124 @@ static int handle_stop(struct agent *agent, const struct request *request, const
                        struct error *err)
 {
     const struct agent_stop *stop = msg;
-    struct process *process = process_find(agent, stop->pid, err);
+    struct process *process = process_find(agent, stop->pid, stop->name, err);
     if (process == NULL)
         return -1;
     process_stop(agent, process, stop->grace_ms);
     return process_add_waiter(agent, process, WAIT_GONE, request->connection, request->id, err);
 }
 
+/* Appends up to max bytes of both streams in the order of their coming. Returns the offset of the
+ * first one; where bytes in between are gone, it stops before them. */
+static uint64_t read_both(const struct process *process, uint64_t offset, size_t max,
+                          struct buf *data)
+{
+    uint64_t totals[2] = {process->streams[0].output.total, process->streams[1].output.total};
+    struct run_cursor at;
+    runs_seek(&process->runs, totals, offset, &at);
+    uint64_t first = at.offset;
+    unsigned number;
+    size_t len;
+    while ((len = runs_next(&process->runs, &at, &number)) > 0 && data->len < max) {
+        const struct output *output = &process->streams[number].output;
+        uint64_t start = output_start(output);
+        if (at.stream[number] < start) {
+            if (data->len > 0)
+                break;
+            uint64_t lost = start - at.stream[number];
+            runs_pass(&process->runs, &at, lost < len ? (size_t)lost : len);
+            first = at.offset;
+            continue;
+        }
+        len = len < max - data->len ? len : max - data->len;
+        output_read(output, at.stream[number], len, data);
+        runs_pass(&process->runs, &at, len);
+    }
+    return first;
+}
+
 static int handle_log_read(struct agent *agent, const struct request *request, const void *msg,
                            struct error *err)
 {
     const struct agent_log_read *read = msg;
-    if (read->stream != LOG_STDOUT && read->stream != LOG_STDERR)
+    if (read->stream < LOG_STDOUT || read->stream > LOG_BOTH)
         return error_set(err, ERROR_INVALID_ARGUMENT, "there is no stream %llu",
                          (unsigned long long)read->stream);
-    struct process *process = process_find(agent, read->pid, err);
+    struct process *process = process_find(agent, read->pid, read->name, err);
     if (process == NULL)
         return -1;
-    const struct stream *stream = &process->streams[read->stream - 1];
-    process_catch_up(agent, process);
+    streams_catch_up(agent, process);
     _cleanup_buf_ struct buf data = BUF_INIT(WIRE_DATA_CHUNK);
     size_t max = read->max < WIRE_DATA_CHUNK ? (size_t)read->max : WIRE_DATA_CHUNK;
-    uint64_t offset = output_read(&stream->output, read->offset, max, &data);
+    struct agent_log log = {.total = streams_total(process), .open = streams_open(process)};
+    if (read->stream == LOG_BOTH) {
+        log.offset = read_both(process, read->offset, max, &data);
+    } else {
+        const struct stream *stream = &process->streams[read->stream - 1];
+        log.offset = output_read(&stream->output, read->offset, max, &data);
+        log.total = stream->output.total;
+        log.open = stream->watch.fd >= 0;
+    }
     if (data.failed)
         return error_set(err, ERROR_LIMIT_EXCEEDED, "no memory for %zu bytes of output", max);
-    connection_answer(agent, request->connection, &agent_log_schema, request->id,
-                      &(struct agent_log){.offset = offset,
-                                          .total = stream->output.total,
-                                          .open = stream->watch.fd >= 0,
-                                          .data = {data.data, data.len}});
+    log.data = (struct slice){data.data, data.len};
+    connection_answer(agent, request->connection, &agent_log_schema, request->id, &log);
     return 0;
+}
+
+static int handle_cancel(struct agent *agent, const struct request *request, const void *msg,
+                         struct error *err)
+{
+    if (request->id != 0)
+        processes_forget(agent, request->connection, request->id);
+    return 0;
+}
+
+static int handle_follow(struct agent *agent, const struct request *request, const void *msg,
+                         struct error *err)
+{
+    const struct agent_follow *asked = msg;
+    struct process *process = process_find(agent, asked->pid, asked->name, err);
+    if (process == NULL)
+        return -1;
+    streams_catch_up(agent, process);
+    if (follow(agent, process, request->connection, request->id, asked->offset, asked->flags, err) <
+        0)
+        return -1;
+    process_answer(agent, process, request->connection, request->id, false);
+    follower_go_on(agent, request->connection->follower);
+    return 0;
+}
+
+static int handle_stdin(struct agent *agent, const struct request *request, const void *msg,
+                        struct error *err)
+{
+    const struct agent_stdin *input = msg;
+    struct process *process = process_find(agent, input->pid, input->name, err);
+    if (process == NULL)
+        return -1;
+    return input_write(agent, &process->input, request->connection, request->id, input->data, err);
+}
+
+static int handle_stdin_end(struct agent *agent, const struct request *request, const void *msg,
+                            struct error *err)
+{
+    const struct agent_ref *ref = msg;
+    struct process *process = process_find(agent, ref->pid, ref->name, err);
+    if (process == NULL || input_end(agent, &process->input, err) < 0)
+        return -1;
+    connection_answer(agent, request->connection, &wire_ok_schema, request->id, NULL);
+    return 0;
+}
+
+static int handle_ports(struct agent *agent, const struct request *request, const void *msg,
+                        struct error *err)
+{
+    const struct agent_ref *ref = msg;
+    struct process *process = process_find(agent, ref->pid, ref->name, err);
+    if (process == NULL)
+        return -1;
+    return ports_answer(agent, process, request->connection, request->id, err);
 }
 
 union message {
@@ -108,6 +197,8 @@ union message {
     struct agent_terminal_input terminal_input;
     struct agent_terminal_resize terminal_resize;
     struct agent_terminal_ref terminal_ref;
+    struct agent_follow follow;
+    struct agent_stdin input;
 };
 
 static const struct request_row {
@@ -121,6 +212,11 @@ static const struct request_row {
     {&agent_list_schema, handle_list},
     {&agent_stop_schema, handle_stop},
     {&agent_log_read_schema, handle_log_read},
+    {&agent_cancel_schema, handle_cancel},
+    {&agent_follow_schema, handle_follow},
+    {&agent_stdin_schema, handle_stdin},
+    {&agent_stdin_end_schema, handle_stdin_end},
+    {&agent_ports_schema, handle_ports},
     {&agent_terminal_open_schema, handle_terminal_open},
     {&agent_terminal_list_schema, handle_terminal_list},
     {&agent_terminal_attach_schema, handle_terminal_attach},

@@ -10,6 +10,7 @@
  * of the turn (agent.c frees things only there).
  */
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/error.h"
@@ -22,6 +23,7 @@ typedef void watch_ready(struct agent *agent, struct watch *watch, uint32_t even
 struct watch {
     int fd;          /* -1: not started */
     uint32_t events; /* EPOLL… */
+    bool paused;     /* the loop does not look at it for a while */
     watch_ready *ready;
 };
 
@@ -29,6 +31,10 @@ struct watch {
 int watch_start(struct agent *agent, struct watch *watch, int fd, uint32_t events,
                 watch_ready *ready, struct error *err);
 void watch_change(struct agent *agent, struct watch *watch, uint32_t events);
+
+/* Takes it out of the loop, and back. (With no events at all, ends and errors would still come.) */
+void watch_pause(struct agent *agent, struct watch *watch);
+void watch_resume(struct agent *agent, struct watch *watch);
 
 /* Closes the fd; does nothing on a watch that is not started. */
 void watch_stop(struct agent *agent, struct watch *watch);

@@ -72,7 +72,12 @@ const struct route api_routes[] = {
     IN_SANDBOX("GET",    "/process/{pid}",      SCOPE_READ,   v0_process_get),
     IN_SANDBOX("DELETE", "/process/{pid}",      SCOPE_WRITE,  v0_process_stop),
     IN_SANDBOX("GET",    "/process/{pid}/logs", SCOPE_READ,   v0_process_logs),
+    IN_SANDBOX("GET",    "/process/{pid}/logs/stream", SCOPE_READ, v0_process_logs_stream),
     IN_SANDBOX("POST",   "/process/{pid}/kill", SCOPE_WRITE,  v0_process_kill),
+    IN_SANDBOX("POST",   "/process/{pid}/stdin", SCOPE_WRITE, v0_process_stdin),
+    IN_SANDBOX("DELETE", "/process/{pid}/stdin", SCOPE_WRITE, v0_process_stdin_end),
+
+    IN_SANDBOX("GET",    "/network/process/{pid}/ports", SCOPE_READ, v0_process_ports),
 };
 /* clang-format on */
 

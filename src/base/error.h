@@ -52,6 +52,8 @@
     X(DIRECTORY_NOT_EMPTY, 409, 4)                                                                 \
     X(WORKSPACE_NOT_EMPTY, 409, 4)                                                                 \
     X(CONFLICT, 409, 4)                                                                            \
+    X(NO_STDIN, 409, 4)                                                                            \
+    X(STDIN_CLOSED, 409, 4)                                                                        \
     X(RESOURCE_IN_USE, 409, 4)                                                                     \
     X(REVISION_CONFLICT, 409, 4)                                                                   \
     X(REVISION_MISMATCH, 412, 4)                                                                   \
@@ -60,6 +62,7 @@
     X(URI_TOO_LONG, 414, 7)                                                                        \
     X(UNSUPPORTED_MEDIA_TYPE, 415, 2)                                                              \
     X(EXPECTATION_FAILED, 417, 1)                                                                  \
+    X(WAIT_TIMEOUT, 422, 6)                                                                        \
     X(UPGRADE_REQUIRED, 426, 2)                                                                    \
     X(LIMIT_EXCEEDED, 429, 7)                                                                      \
     X(TOO_MANY_ATTEMPTS, 429, 7)                                                                   \

@@ -67,6 +67,12 @@ enum {
     PROCESS_INLINE_MAX = 64 * 1024, /* output that comes with an exit, per stream */
     PROCESSES_KEPT_MAX = 256,       /* finished ones */
     LOG_BYTES_KEPT_MAX = 16 << 20,  /* of finished processes, in one sandbox */
+    PROCESS_NAME_MAX = 128,
+    PROCESS_PID_MAX = 1 << 22,       /* the kernel gives out smaller ones */
+    PROCESS_INPUT_CHUNK = 64 * 1024, /* bytes for its stdin at a time */
+    PROCESS_INPUTS_MAX = 8,          /* … of which so many may wait for it */
+    PROCESS_PORTS_MAX = 1024,        /* that are told of one process */
+    WAIT_PORTS_MAX = 64,             /* that one exec waits for */
 
     /* Terminals, kept by the agent */
     TERMINALS_MAX = 16,             /* sessions of one sandbox */

@@ -23,6 +23,7 @@
 enum {
     READ_CHUNK = 64 * 1024,
     WRITE_TIMEOUT_MS = 30 * 1000,
+    OWED_MAX = 64 * 1024,
 };
 
 struct frame_copy {
@@ -54,7 +55,8 @@ struct channel {
     struct call *calls;
     unsigned call_count;
     uint32_t next_id;
-    bool writing; /* one writer at a time: a frame may take several writes */
+    struct buf owed; /* cancellations that are not sent whole yet: they go before all else */
+    bool writing;    /* one writer at a time: a frame may take several writes */
     struct co_cond write_turn;
     unsigned users; /* coroutines inside channel_call() */
     bool freed;
@@ -65,6 +67,7 @@ static void channel_release(struct channel *c)
     if (!c->freed || c->users > 0)
         return;
     buf_release(&c->in);
+    buf_release(&c->owed);
     free(c);
 }
 
@@ -187,6 +190,7 @@ struct channel *channel_new(struct loop *loop, int fd, const struct channel_even
     c->events = *events;
     c->next_id = 1;
     buf_init(&c->in, WIRE_PAYLOAD_MAX + FRAME_HEADER_SIZE + READ_CHUNK);
+    buf_init(&c->owed, OWED_MAX);
     if (watch_start(loop, &c->watch, fd, EPOLLIN, channel_readable, err) < 0) {
         close(fd);
         free(c);
@@ -216,6 +220,31 @@ unsigned channel_calls(const struct channel *c)
     return c->call_count;
 }
 
+/* Sends cancellations as far as they go without waiting: who gives a call up cannot wait. */
+static void flush_owed(struct channel *c)
+{
+    if (c->writing || c->fd < 0 || c->owed.len == 0)
+        return;
+    ssize_t n = send(c->fd, c->owed.data, c->owed.len, MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (n > 0)
+        buf_consume(&c->owed, (size_t)n);
+}
+
+static void tell_cancelled(struct channel *c, uint32_t id)
+{
+    if (c->events.cancel == NULL || c->fd < 0)
+        return;
+    wire_encode(&c->owed, c->events.cancel, id, NULL);
+    if (!c->owed.failed) {
+        flush_owed(c);
+        return;
+    }
+    /* So many that the other end does not read: it is as good as gone. */
+    struct error why;
+    error_set(&why, ERROR_UNAVAILABLE, "the sandbox's agent does not read its requests");
+    close_channel(c, &why);
+}
+
 /* Most frames fit into the socket's buffer at once, without waiting for the turn or the loop. */
 static int send_frames(struct channel *c, const struct buf *frames, struct error *err)
 {
@@ -225,8 +254,16 @@ static int send_frames(struct channel *c, const struct buf *frames, struct error
     if (c->fd < 0)
         return error_set(err, ERROR_UNAVAILABLE, "the connection is closed");
     c->writing = true;
-    int rc = net_write(c->loop, c->fd, frames->data, frames->len, WRITE_TIMEOUT_MS, err);
+    struct buf owed = c->owed;
+    buf_init(&c->owed, OWED_MAX);
+    int rc = 0;
+    if (owed.len > 0)
+        rc = net_write(c->loop, c->fd, owed.data, owed.len, WRITE_TIMEOUT_MS, err);
+    if (rc == 0)
+        rc = net_write(c->loop, c->fd, frames->data, frames->len, WRITE_TIMEOUT_MS, err);
+    buf_release(&owed);
     c->writing = false;
+    flush_owed(c);
     co_cond_wake(&c->write_turn);
     if (rc < 0) {
         /* Half a frame may be out: nothing sensible can follow it. */
@@ -264,9 +301,12 @@ static int exchange(struct channel *c, struct call *call, const struct wire_sche
     c->call_count++;
     c->users++;
     int rc = send_frames(c, &out, err);
+    bool sent = rc == 0;
     while (rc == 0 && !call->done)
         rc = co_cond_wait(c->loop, &call->answered, timeout_ms, err);
     remove_call(c, call);
+    if (sent && !call->done)
+        tell_cancelled(c, call->id);
     c->users--;
     channel_release(c);
     if (rc == 0 && call->failed) {

@@ -26,6 +26,9 @@ struct channel_events {
     /* The connection is gone; every call has failed or is about to. Free the channel when it suits.
      */
     void (*closed)(void *ctx);
+    /* What tells the other end that a call was given up (cancelled, or out of time); a message
+     * without fields, sent with the call's id. NULL: it is not told. */
+    const struct wire_schema *cancel;
     void *ctx;
 };
 

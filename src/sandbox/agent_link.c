@@ -63,7 +63,8 @@ static void agent_idle(struct timer *timer)
 static int connect_agent(struct sandbox *sb, struct error *err)
 {
     struct sandboxes *s = sb->owner;
-    struct channel_events events = {.closed = agent_closed, .ctx = sb};
+    struct channel_events events = {
+        .closed = agent_closed, .cancel = &agent_cancel_schema, .ctx = sb};
     int fd;
     sb->agent_connecting = true;
     int rc = s->provider->ops->connect(s->provider, sb->id, &fd, err);

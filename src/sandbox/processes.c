@@ -4,10 +4,12 @@
 
 #include "sandbox/processes.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
 #include "base/limits.h"
+#include "sandbox/process_ref.h"
 #include "sandbox/state.h"
 
 enum {
@@ -38,14 +40,48 @@ static struct slice merge_env(struct arena *arena, struct slice under, struct sl
     return (struct slice){out, len + over.len};
 }
 
-int sandbox_exec(struct sandboxes *s, const char *workspace, const char *name,
-                 const struct agent_exec *exec, struct arena *arena,
-                 struct agent_process *ret_process, struct error *err)
+int process_name_check(const char *name, struct error *err)
 {
-    _cleanup_sandbox_ struct sandbox *sb = NULL;
-    struct channel *channel;
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
+    static const char marks[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._:@+-";
+    size_t len = strlen(name);
+    if (len == 0 || len > PROCESS_NAME_MAX || strspn(name, marks) != len || name[0] == '.' ||
+        name[0] == '-')
+        return error_set(
+            err, ERROR_INVALID_NAME,
+            "name: \"%.80s\" is not 1 to %d letters, digits and ._:@+- that begin with "
+            "no dot or dash",
+            name, PROCESS_NAME_MAX);
+    if (strcspn(name, letters) == len && strspn(name, "0123456789") == len)
+        return error_set(
+            err, ERROR_INVALID_NAME,
+            "name: \"%.80s\" would be taken for a pid: it needs something besides digits", name);
+    return 0;
+}
+
+int process_ref(const char *process, struct agent_ref *ret_ref, struct error *err)
+{
+    size_t len = strlen(process);
+    *ret_ref = (struct agent_ref){0};
+    if (len == 0 || strspn(process, "0123456789") != len) {
+        if (process_name_check(process, NULL) < 0)
+            return error_set(err, ERROR_INVALID_ARGUMENT,
+                             "\"%.80s\" is neither a process's number nor a name of one", process);
+        ret_ref->name = process;
+        return 0;
+    }
+    ret_ref->pid = len < 20 ? strtoull(process, NULL, 10) : UINT64_MAX;
+    if (ret_ref->pid == 0)
+        return error_set(err, ERROR_PROCESS_NOT_FOUND, "there is no process 0");
+    return 0;
+}
+
+int process_exec_request(const struct sandbox *sb, const struct agent_exec *exec,
+                         struct arena *arena, struct agent_exec *ret_request, struct error *err)
+{
     if (spec_check_env(exec->env, err) < 0 ||
-        sandbox_agent(s, workspace, name, &sb, &channel, err) < 0)
+        (exec->name != NULL && process_name_check(exec->name, err) < 0))
         return -1;
     struct agent_exec request = *exec;
     request.env = merge_env(arena, (struct slice){sb->env, sb->env_len}, exec->env);
@@ -53,20 +89,68 @@ int sandbox_exec(struct sandboxes *s, const char *workspace, const char *name,
         request.cwd = "/workspace";
     if (request.user == NULL)
         request.user = "root";
-    return channel_call(channel, &agent_exec_schema, &request, &agent_process_schema, arena,
-                        ret_process, request.flags & EXEC_WAIT ? FOREVER : ANSWER_MS, err);
+    *ret_request = request;
+    return 0;
 }
 
-int sandbox_process_get(struct sandboxes *s, const char *workspace, const char *name, uint64_t pid,
-                        struct arena *arena, struct agent_process *ret_process, struct error *err)
+/* A wait that came to its own end is not a time-out of ours. */
+static int name_timeout(int rc, int64_t wait_ms, struct error *err)
+{
+    if (rc < 0 && wait_ms >= 0 && err != NULL && err->code == ERROR_TIMEOUT)
+        error_set(err, ERROR_WAIT_TIMEOUT,
+                  "the process has not ended after %lld s; it goes on, and can still be asked for",
+                  (long long)(wait_ms / 1000));
+    return rc;
+}
+
+int sandbox_exec(struct sandboxes *s, const char *workspace, const char *name,
+                 const struct agent_exec *exec, int64_t wait_ms, struct arena *arena,
+                 struct agent_process *ret_process, struct error *err)
 {
     _cleanup_sandbox_ struct sandbox *sb = NULL;
     struct channel *channel;
-    struct agent_ref request = {.pid = pid};
-    if (sandbox_agent(s, workspace, name, &sb, &channel, err) < 0)
+    struct agent_exec request;
+    if (sandbox_agent(s, workspace, name, &sb, &channel, err) < 0 ||
+        process_exec_request(sb, exec, arena, &request, err) < 0)
         return -1;
-    return channel_call(channel, &agent_get_schema, &request, &agent_process_schema, arena,
-                        ret_process, ANSWER_MS, err);
+    if (!(request.flags & EXEC_WAIT))
+        return channel_call(channel, &agent_exec_schema, &request, &agent_process_schema, arena,
+                            ret_process, ANSWER_MS, err);
+    return name_timeout(channel_call(channel, &agent_exec_schema, &request, &agent_process_schema,
+                                     arena, ret_process, wait_ms, err),
+                        wait_ms, err);
+}
+
+/* A request that is answered with one process. */
+static int ask_process(struct sandboxes *s, const char *workspace, const char *name,
+                       const char *process, const struct wire_schema *schema, int64_t timeout_ms,
+                       struct arena *arena, struct agent_process *ret_process, struct error *err)
+{
+    _cleanup_sandbox_ struct sandbox *sb = NULL;
+    struct channel *channel;
+    struct agent_ref request;
+    if (process_ref(process, &request, err) < 0 ||
+        sandbox_agent(s, workspace, name, &sb, &channel, err) < 0)
+        return -1;
+    return channel_call(channel, schema, &request, &agent_process_schema, arena, ret_process,
+                        timeout_ms, err);
+}
+
+int sandbox_process_get(struct sandboxes *s, const char *workspace, const char *name,
+                        const char *process, struct arena *arena, struct agent_process *ret_process,
+                        struct error *err)
+{
+    return ask_process(s, workspace, name, process, &agent_get_schema, ANSWER_MS, arena,
+                       ret_process, err);
+}
+
+int sandbox_process_wait(struct sandboxes *s, const char *workspace, const char *name,
+                         const char *process, int64_t wait_ms, struct arena *arena,
+                         struct agent_process *ret_process, struct error *err)
+{
+    return name_timeout(ask_process(s, workspace, name, process, &agent_wait_schema, wait_ms, arena,
+                                    ret_process, err),
+                        wait_ms, err);
 }
 
 struct process_items {
@@ -106,41 +190,59 @@ int sandbox_process_list(struct sandboxes *s, const char *workspace, const char 
     return 0;
 }
 
-int sandbox_process_stop(struct sandboxes *s, const char *workspace, const char *name, uint64_t pid,
-                         uint64_t grace_ms, struct arena *arena, struct agent_process *ret_process,
-                         struct error *err)
+int sandbox_process_stop(struct sandboxes *s, const char *workspace, const char *name,
+                         const char *process, uint64_t grace_ms, struct arena *arena,
+                         struct agent_process *ret_process, struct error *err)
 {
     _cleanup_sandbox_ struct sandbox *sb = NULL;
     struct channel *channel;
-    struct agent_stop request = {.pid = pid, .grace_ms = grace_ms};
-    if (sandbox_agent(s, workspace, name, &sb, &channel, err) < 0)
+    struct agent_ref ref;
+    if (process_ref(process, &ref, err) < 0 ||
+        sandbox_agent(s, workspace, name, &sb, &channel, err) < 0)
         return -1;
+    struct agent_stop request = {.pid = ref.pid, .name = ref.name, .grace_ms = grace_ms};
     return channel_call(channel, &agent_stop_schema, &request, &agent_process_schema, arena,
                         ret_process, (int64_t)grace_ms + STOP_MARGIN_MS, err);
 }
 
-int sandbox_process_log(struct sandboxes *s, const char *workspace, const char *name, uint64_t pid,
-                        unsigned stream, struct arena *arena, struct process_log *ret_log,
-                        struct error *err)
+/* --- what was kept of the output --- */
+
+int sandbox_process_log_from(struct sandboxes *s, const char *workspace, const char *name,
+                             const char *process, unsigned stream, uint64_t offset,
+                             struct arena *arena, struct agent_log *ret_log, struct error *err)
 {
     _cleanup_sandbox_ struct sandbox *sb = NULL;
-    _cleanup_buf_ struct buf kept = BUF_INIT(2 * PROCESS_LOG_MAX);
     struct channel *channel;
-    struct agent_log_read request = {.pid = pid, .stream = stream, .max = WIRE_DATA_CHUNK};
+    struct agent_ref ref;
+    if (process_ref(process, &ref, err) < 0 ||
+        sandbox_agent(s, workspace, name, &sb, &channel, err) < 0)
+        return -1;
+    struct agent_log_read request = {.pid = ref.pid,
+                                     .name = ref.name,
+                                     .stream = stream,
+                                     .offset = offset,
+                                     .max = WIRE_DATA_CHUNK};
+    return channel_call(channel, &agent_log_read_schema, &request, &agent_log_schema, arena,
+                        ret_log, ANSWER_MS, err);
+}
+
+int sandbox_process_log(struct sandboxes *s, const char *workspace, const char *name,
+                        const char *process, unsigned stream, struct arena *arena,
+                        struct process_log *ret_log, struct error *err)
+{
+    _cleanup_buf_ struct buf kept = BUF_INIT(4 * PROCESS_LOG_MAX);
     struct agent_log log;
     uint64_t first = 0;
-    if (sandbox_agent(s, workspace, name, &sb, &channel, err) < 0)
-        return -1;
     /* As much as was there at the first answer: a stream that goes on is not followed. */
     uint64_t end = UINT64_MAX;
-    while (request.offset < end) {
-        if (channel_call(channel, &agent_log_read_schema, &request, &agent_log_schema, arena, &log,
-                         ANSWER_MS, err) < 0)
+    for (uint64_t offset = 0; offset < end; offset = log.offset + log.data.len) {
+        if (sandbox_process_log_from(s, workspace, name, process, stream, offset, arena, &log,
+                                     err) < 0)
             return -1;
         if (end == UINT64_MAX) {
             end = log.total;
             first = log.offset;
-        } else if (log.offset != request.offset) {
+        } else if (log.offset != offset) {
             /* Dropped while we read: start over from what is kept now. */
             buf_clear(&kept);
             first = log.offset;
@@ -150,9 +252,43 @@ int sandbox_process_log(struct sandboxes *s, const char *workspace, const char *
         buf_add(&kept, log.data.data, log.data.len);
         if (buf_check(&kept, "output", err) < 0)
             return -1;
-        request.offset = log.offset + log.data.len;
     }
     ret_log->data = (struct slice){arena_dup(arena, kept.data, kept.len), kept.len};
     ret_log->dropped = first;
     return 0;
+}
+
+/* --- its input --- */
+
+int sandbox_process_write(struct sandboxes *s, const char *workspace, const char *name,
+                          const char *process, struct slice data, struct error *err)
+{
+    _cleanup_sandbox_ struct sandbox *sb = NULL;
+    struct channel *channel;
+    struct agent_ref ref;
+    if (process_ref(process, &ref, err) < 0 ||
+        sandbox_agent(s, workspace, name, &sb, &channel, err) < 0)
+        return -1;
+    struct agent_stdin request = {.pid = ref.pid, .name = ref.name, .data = data};
+    struct arena *arena = arena_new();
+    int rc = channel_call(channel, &agent_stdin_schema, &request, &wire_ok_schema, arena, NULL,
+                          FOREVER, err);
+    arena_free(arena);
+    return rc;
+}
+
+int sandbox_process_end_input(struct sandboxes *s, const char *workspace, const char *name,
+                              const char *process, struct error *err)
+{
+    _cleanup_sandbox_ struct sandbox *sb = NULL;
+    struct channel *channel;
+    struct agent_ref ref;
+    if (process_ref(process, &ref, err) < 0 ||
+        sandbox_agent(s, workspace, name, &sb, &channel, err) < 0)
+        return -1;
+    struct arena *arena = arena_new();
+    int rc = channel_call(channel, &agent_stdin_end_schema, &ref, &wire_ok_schema, arena, NULL,
+                          ANSWER_MS, err);
+    arena_free(arena);
+    return rc;
 }

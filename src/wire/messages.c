@@ -161,11 +161,15 @@ static const struct wire_field exec_fields[] = {
     U64(6, struct agent_exec, timeout_ms),
     U64(7, struct agent_exec, log_max),
     U64(8, struct agent_exec, flags),
+    STR(9, struct agent_exec, name, PROCESS_NAME_MAX),
+    BYTES(10, struct agent_exec, stdin_data, PROCESS_INPUT_CHUNK),
+    U64(11, struct agent_exec, max_restarts),
 };
 SCHEMA(agent_exec_schema, AGENT_EXEC, struct agent_exec, exec_fields);
 
 static const struct wire_field agent_ref_fields[] = {
     U64(1, struct agent_ref, pid),
+    STR(2, struct agent_ref, name, PROCESS_NAME_MAX),
 };
 SCHEMA(agent_wait_schema, AGENT_WAIT, struct agent_ref, agent_ref_fields);
 SCHEMA(agent_get_schema, AGENT_GET, struct agent_ref, agent_ref_fields);
@@ -185,12 +189,17 @@ static const struct wire_field process_fields[] = {
     U64(11, struct agent_process, stderr_total),
     BYTES(12, struct agent_process, stdout_data, PROCESS_INLINE_MAX),
     BYTES(13, struct agent_process, stderr_data, PROCESS_INLINE_MAX),
+    STR(14, struct agent_process, name, PROCESS_NAME_MAX),
+    U64(15, struct agent_process, flags),
+    U64(16, struct agent_process, restarts),
+    U64(17, struct agent_process, max_restarts),
 };
 SCHEMA(agent_process_schema, AGENT_PROCESS, struct agent_process, process_fields);
 
 static const struct wire_field agent_stop_fields[] = {
     U64(1, struct agent_stop, pid),
     U64(2, struct agent_stop, grace_ms),
+    STR(3, struct agent_stop, name, PROCESS_NAME_MAX),
 };
 SCHEMA(agent_stop_schema, AGENT_STOP, struct agent_stop, agent_stop_fields);
 
@@ -199,6 +208,7 @@ static const struct wire_field log_read_fields[] = {
     U64(2, struct agent_log_read, stream),
     U64(3, struct agent_log_read, offset),
     U64(4, struct agent_log_read, max),
+    STR(5, struct agent_log_read, name, PROCESS_NAME_MAX),
 };
 SCHEMA(agent_log_read_schema, AGENT_LOG_READ, struct agent_log_read, log_read_fields);
 
@@ -209,6 +219,36 @@ static const struct wire_field log_fields[] = {
     BYTES(4, struct agent_log, data, WIRE_DATA_CHUNK),
 };
 SCHEMA(agent_log_schema, AGENT_LOG, struct agent_log, log_fields);
+
+static const struct wire_field follow_fields[] = {
+    U64(1, struct agent_follow, pid),
+    STR(2, struct agent_follow, name, PROCESS_NAME_MAX),
+    U64(3, struct agent_follow, offset),
+    U64(4, struct agent_follow, flags),
+};
+SCHEMA_EMPTY(agent_cancel_schema, AGENT_CANCEL);
+SCHEMA(agent_follow_schema, AGENT_FOLLOW, struct agent_follow, follow_fields);
+
+static const struct wire_field gap_fields[] = {
+    U64(1, struct agent_gap, bytes),
+};
+SCHEMA(agent_gap_schema, AGENT_GAP, struct agent_gap, gap_fields);
+
+static const struct wire_field stdin_fields[] = {
+    U64(1, struct agent_stdin, pid),
+    STR(2, struct agent_stdin, name, PROCESS_NAME_MAX),
+    BYTES(3, struct agent_stdin, data, PROCESS_INPUT_CHUNK),
+};
+SCHEMA(agent_stdin_schema, AGENT_STDIN, struct agent_stdin, stdin_fields);
+SCHEMA(agent_stdin_end_schema, AGENT_STDIN_END, struct agent_ref, agent_ref_fields);
+
+static const struct wire_field port_fields[] = {
+    U64(1, struct agent_port, port),
+    U64(2, struct agent_port, protocol),
+    BYTES(3, struct agent_port, address, 16),
+};
+SCHEMA(agent_ports_schema, AGENT_PORTS, struct agent_ref, agent_ref_fields);
+SCHEMA(agent_port_schema, AGENT_PORT, struct agent_port, port_fields);
 
 static const struct wire_field terminal_open_fields[] = {
     STR_REQUIRED(1, struct agent_terminal_open, session, TERMINAL_SESSION_MAX),
@@ -371,6 +411,13 @@ const struct wire_schema *const wire_schemas[] = {
     &agent_stop_schema,
     &agent_log_read_schema,
     &agent_log_schema,
+    &agent_cancel_schema,
+    &agent_follow_schema,
+    &agent_gap_schema,
+    &agent_stdin_schema,
+    &agent_stdin_end_schema,
+    &agent_ports_schema,
+    &agent_port_schema,
     &agent_terminal_open_schema,
     &agent_terminal_schema,
     &agent_terminal_list_schema,

@@ -48,6 +48,17 @@ enum wire_type {
     AGENT_STOP = 71,     /* struct agent_stop → AGENT_PROCESS once its whole tree is gone */
     AGENT_LOG_READ = 72, /* struct agent_log_read → AGENT_LOG */
     AGENT_LOG = 73,
+    AGENT_CANCEL = 74, /* no fields, no answer: nobody waits any more for the request of this id */
+    AGENT_FOLLOW = 75, /* struct agent_follow → AGENT_PROCESS, AGENT_STDOUT, AGENT_STDERR and
+                          AGENT_GAP … as output comes, AGENT_PROCESS once it has ended. One at a
+                          time on a connection. An AGENT_EXEC with EXEC_FOLLOW goes on so, too */
+    AGENT_STDOUT = 76, /* raw bytes, at most WIRE_DATA_CHUNK */
+    AGENT_STDERR = 77,
+    AGENT_GAP = 78,       /* struct agent_gap: these bytes were dropped before they were read */
+    AGENT_STDIN = 79,     /* struct agent_stdin → WIRE_OK once the process's pipe has taken it */
+    AGENT_STDIN_END = 80, /* struct agent_ref → WIRE_OK: the end of its input */
+    AGENT_PORTS = 81,     /* struct agent_ref → AGENT_PORT …, then WIRE_OK */
+    AGENT_PORT = 82,
 
     AGENT_TERMINAL_OPEN = 96, /* struct agent_terminal_open → AGENT_TERMINAL once its shell runs */
     AGENT_TERMINAL = 97,
@@ -192,8 +203,15 @@ struct agent_about {
 };
 
 enum exec_flags {
-    EXEC_WAIT = 1 << 0, /* answer when it has ended, with its output (PROCESS_INLINE_MAX each) */
+    EXEC_WAIT = 1 << 0,   /* answer when it has ended, with its output (PROCESS_INLINE_MAX each) */
+    EXEC_FOLLOW = 1 << 1, /* answer at the start, then as AGENT_FOLLOW with FOLLOW_HOLD */
+    EXEC_STDIN = 1 << 2,  /* its stdin is a pipe for AGENT_STDIN; else /dev/null */
+    EXEC_STDIN_ONCE = 1 << 3, /* … which ends after stdin_data */
+    EXEC_RESTART = 1 << 4,    /* start it again when it fails, max_restarts times at most */
+    EXEC_KEEP_ALIVE = 1 << 5, /* only kept and shown */
 };
+
+enum { RESTARTS_UNLIMITED = 0xffffffff };
 
 struct agent_exec {
     const char *command; /* a shell command line; or … */
@@ -204,6 +222,9 @@ struct agent_exec {
     uint64_t timeout_ms; /* 0: none. Then the whole tree is killed */
     uint64_t log_max;    /* bytes kept per stream; 0: PROCESS_LOG_MAX */
     uint64_t flags;      /* enum exec_flags */
+    const char *name;    /* ALREADY_EXISTS while another one of that name runs; NULL: made up */
+    struct slice stdin_data; /* with EXEC_STDIN: what it reads first; at most PROCESS_INPUT_CHUNK */
+    uint64_t max_restarts;   /* with EXEC_RESTART; RESTARTS_UNLIMITED: no limit */
 };
 
 enum process_state {
@@ -215,12 +236,14 @@ enum process_state {
     PROCESS_OUT_OF_MEMORY = 5,
 };
 
+/* A process is found by its pid, or (0) by its name: the one that runs, or the newest. */
 struct agent_ref {
     uint64_t pid;
+    const char *name;
 };
 
 struct agent_process {
-    uint64_t pid; /* inside the sandbox */
+    uint64_t pid; /* inside the sandbox; of its first start, when it was started again */
     uint64_t state;
     uint64_t exit_code; /* as a shell says it: 128 + signal when a signal ended it */
     uint64_t signal;
@@ -233,20 +256,27 @@ struct agent_process {
     uint64_t stderr_total;
     struct slice stdout_data; /* only when its end was waited for: the newest bytes */
     struct slice stderr_data;
+    const char *name; /* NULL: of an agent that is too old to know */
+    uint64_t flags;   /* as it was started; EXEC_STDIN only while its stdin is open */
+    uint64_t restarts;
+    uint64_t max_restarts;
 };
 
 struct agent_stop {
     uint64_t pid;
     uint64_t grace_ms; /* SIGTERM, then SIGKILL to the whole tree after this; 0: SIGKILL at once */
+    const char *name;
 };
 
-enum { LOG_STDOUT = 1, LOG_STDERR = 2 };
+/* LOG_BOTH: both streams in the order in which their bytes came, with offsets of its own. */
+enum { LOG_STDOUT = 1, LOG_STDERR = 2, LOG_BOTH = 3 };
 
 struct agent_log_read {
     uint64_t pid;
-    uint64_t stream; /* LOG_STDOUT or LOG_STDERR */
+    uint64_t stream;
     uint64_t offset; /* in the whole output; earlier than what is kept: starts at what is kept */
     uint64_t max;    /* at most WIRE_DATA_CHUNK are sent */
+    const char *name;
 };
 
 struct agent_log {
@@ -254,6 +284,37 @@ struct agent_log {
     uint64_t total;  /* of the stream so far */
     uint64_t open;   /* 1: more may come */
     struct slice data;
+};
+
+enum follow_flags {
+    FOLLOW_HOLD = 1 << 0, /* the process waits for this reader as for the reader of a pipe */
+    FOLLOW_ONCE = 1 << 1, /* what is there now, and no more */
+};
+
+struct agent_follow {
+    uint64_t pid;
+    const char *name;
+    uint64_t offset; /* in both streams together, as of LOG_BOTH */
+    uint64_t flags;  /* enum follow_flags */
+};
+
+struct agent_gap {
+    uint64_t bytes;
+};
+
+struct agent_stdin {
+    uint64_t pid;
+    const char *name;
+    struct slice data; /* at most PROCESS_INPUT_CHUNK */
+};
+
+enum port_protocol { PORT_TCP = 1, PORT_UDP = 2 };
+
+/* A TCP socket that listens or a UDP one that is bound, of a process or its children. */
+struct agent_port {
+    uint64_t port;
+    uint64_t protocol;    /* enum port_protocol */
+    struct slice address; /* 4 or 16 bytes */
 };
 
 /* --- agent: terminals --- */
@@ -392,7 +453,9 @@ extern const struct wire_schema warden_hello_schema, warden_about_schema, warden
     warden_clone_schema, warden_update_schema, warden_fits_schema;
 extern const struct wire_schema agent_hello_schema, agent_about_schema, agent_exec_schema,
     agent_wait_schema, agent_get_schema, agent_list_schema, agent_process_schema, agent_stop_schema,
-    agent_log_read_schema, agent_log_schema;
+    agent_log_read_schema, agent_log_schema, agent_cancel_schema, agent_follow_schema,
+    agent_gap_schema, agent_stdin_schema, agent_stdin_end_schema, agent_ports_schema,
+    agent_port_schema;
 extern const struct wire_schema agent_terminal_open_schema, agent_terminal_schema,
     agent_terminal_list_schema, agent_terminal_attach_schema, agent_terminal_output_schema,
     agent_terminal_exit_schema, agent_terminal_input_schema, agent_terminal_taken_schema,

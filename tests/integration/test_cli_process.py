@@ -120,7 +120,8 @@ def test_logs(box):
 def test_errors(box, server):
     for verb in ("logs", "stop", "kill"):
         assert box(verb, "999999").returncode == 3
-        assert box(verb, "one").returncode == 2
+        assert box(verb, "one").returncode == 3
+        assert box(verb, "a b").returncode == 2
     assert server.cli("run", "no-such-box", "process", "list").returncode == 3
     assert box("exec", "").returncode == 2
 

@@ -13,14 +13,20 @@
 #include "base/cleanup.h"
 #include "base/limits.h"
 #include "base/names.h"
+#include "sandbox/processes.h"
 
 struct exec_request {
+    const char *name;
     const char *command;
     const char *working_dir;
     yyjson_val *env;
     bool wait;
     int64_t timeout_s;
     yyjson_val *ports;
+    bool restart;
+    int64_t max_restarts;
+    bool keep_alive;
+    yyjson_val *input;
 };
 
 static const struct json_field exec_fields[] = {
@@ -30,6 +36,12 @@ static const struct json_field exec_fields[] = {
     {"waitForCompletion", JSON_BOOL, .offset = offsetof(struct exec_request, wait)},
     {"timeout", JSON_INT, .offset = offsetof(struct exec_request, timeout_s), .max = INT32_MAX},
     {"waitForPorts", JSON_ARRAY, .offset = offsetof(struct exec_request, ports)},
+    {"name", JSON_STRING, .offset = offsetof(struct exec_request, name)},
+    {"restartOnFailure", JSON_BOOL, .offset = offsetof(struct exec_request, restart)},
+    {"maxRestarts", JSON_INT, .offset = offsetof(struct exec_request, max_restarts), .min = -1,
+     .max = INT32_MAX},
+    {"keepAlive", JSON_BOOL, .offset = offsetof(struct exec_request, keep_alive)},
+    {"stdin", JSON_ANY, .offset = offsetof(struct exec_request, input)},
 };
 
 static int check_command(const char *command, struct error *err)
@@ -60,24 +72,80 @@ static int read_working_dir(struct arena *arena, const char *given, const char *
     return 0;
 }
 
-int process_exec_from_json(struct arena *arena, yyjson_val *body, struct agent_exec *ret_exec,
-                           struct error *err)
+static int read_ports(struct arena *arena, yyjson_val *given, struct process_request *request,
+                      struct error *err)
 {
-    struct exec_request request = {0};
-    struct agent_exec exec = {0};
+    size_t count = yyjson_arr_size(given), i, n;
+    if (count > WAIT_PORTS_MAX)
+        return error_set(err, ERROR_INVALID_ARGUMENT, "waitForPorts: more than %d ports",
+                         WAIT_PORTS_MAX);
+    uint16_t *ports = arena_alloc(arena, (count + 1) * sizeof(*ports));
+    yyjson_val *port;
+    yyjson_arr_foreach(given, i, n, port)
+    {
+        if (!yyjson_is_uint(port) || yyjson_get_uint(port) == 0 ||
+            yyjson_get_uint(port) > UINT16_MAX)
+            return error_set(err, ERROR_INVALID_ARGUMENT,
+                             "waitForPorts[%zu]: must be a whole number from 1 to 65535", i);
+        ports[i] = (uint16_t)yyjson_get_uint(port);
+    }
+    request->ports = ports;
+    request->port_count = count;
+    return 0;
+}
+
+static int read_input(yyjson_val *given, struct agent_exec *exec, struct error *err)
+{
+    if (given == NULL || yyjson_is_false(given))
+        return 0;
+    exec->flags |= EXEC_STDIN;
+    if (yyjson_is_true(given))
+        return 0;
+    if (!yyjson_is_str(given))
+        return error_set(err, ERROR_INVALID_ARGUMENT, "stdin: must be true, false or a text");
+    exec->stdin_data = (struct slice){yyjson_get_str(given), yyjson_get_len(given)};
+    if (exec->flags & EXEC_WAIT)
+        exec->flags |= EXEC_STDIN_ONCE;
+    if (exec->stdin_data.len > PROCESS_INPUT_CHUNK)
+        return error_set(
+            err, ERROR_PAYLOAD_TOO_LARGE,
+            "stdin: is larger than %d bytes; start it with \"stdin\": true and send them "
+            "to /process/{pid}/stdin",
+            PROCESS_INPUT_CHUNK);
+    return 0;
+}
+
+static uint64_t exec_flags(const struct exec_request *request)
+{
+    return (request->wait ? EXEC_WAIT : 0) | (request->restart ? EXEC_RESTART : 0) |
+           (request->keep_alive ? EXEC_KEEP_ALIVE : 0);
+}
+
+int process_exec_from_json(struct arena *arena, yyjson_val *body,
+                           struct process_request *ret_request, struct error *err)
+{
+    struct exec_request request = {.max_restarts = -1};
+    struct process_request result = {0};
+    struct agent_exec *exec = &result.exec;
 
     if (body == NULL)
         return error_set(err, ERROR_INVALID_ARGUMENT, "command is required");
     if (json_read(arena, body, "", exec_fields, ARRAY_LEN(exec_fields), &request, err) < 0 ||
         check_command(request.command, err) < 0 ||
-        read_working_dir(arena, request.working_dir, &exec.cwd, err) < 0 ||
-        env_from_json(arena, request.env, "env", &exec.env, err) < 0)
+        read_working_dir(arena, request.working_dir, &exec->cwd, err) < 0 ||
+        env_from_json(arena, request.env, "env", &exec->env, err) < 0 ||
+        (request.name != NULL && process_name_check(request.name, err) < 0) ||
+        read_ports(arena, request.ports, &result, err) < 0)
         return -1;
-    if (yyjson_arr_size(request.ports) > 0)
-        return error_set(err, ERROR_UNKNOWN_FIELD, "waitForPorts is not supported yet");
-    exec.command = request.command;
-    exec.timeout_ms = (uint64_t)request.timeout_s * 1000;
-    exec.flags = request.wait ? EXEC_WAIT : 0;
-    *ret_exec = exec;
+    exec->flags = exec_flags(&request);
+    if (read_input(request.input, exec, err) < 0)
+        return -1;
+    exec->name = request.name;
+    exec->command = request.command;
+    exec->timeout_ms = (uint64_t)request.timeout_s * 1000;
+    if (request.restart)
+        exec->max_restarts =
+            request.max_restarts < 0 ? RESTARTS_UNLIMITED : (uint64_t)request.max_restarts;
+    *ret_request = result;
     return 0;
 }

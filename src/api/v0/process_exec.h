@@ -6,7 +6,14 @@
 #include "json/json.h"
 #include "wire/messages.h"
 
+struct process_request {
+    struct agent_exec exec; /* EXEC_WAIT: its end is waited for */
+    const uint16_t *ports;  /* waitForPorts */
+    size_t port_count;
+};
+
 /* body may be NULL (no body): then the command is missing. INVALID_ARGUMENT, INVALID_PATH,
- * UNKNOWN_FIELD. */
-int process_exec_from_json(struct arena *arena, yyjson_val *body, struct agent_exec *ret_exec,
-                           struct error *err);
+ * UNKNOWN_FIELD. Of stdin: a text is all the input of a process that is waited for, and the first
+ * of one that is not. */
+int process_exec_from_json(struct arena *arena, yyjson_val *body,
+                           struct process_request *ret_request, struct error *err);

@@ -56,6 +56,17 @@ void process_json(struct arena *arena, yyjson_mut_doc *doc, yyjson_mut_val *obje
     add_exit_code(doc, object, process);
     if (process->state == PROCESS_OUT_OF_MEMORY)
         yyjson_mut_obj_add_bool(doc, object, "outOfMemory", true);
+    /* A name that is no UTF-8 was never given: what comes from the agent may be anything. */
+    json_add_lossy(doc, object, "name", slice_of(process->name != NULL ? process->name : ""));
+    yyjson_mut_obj_add_bool(doc, object, "keepAlive", process->flags & EXEC_KEEP_ALIVE);
+    yyjson_mut_obj_add_bool(doc, object, "stdin", process->flags & EXEC_STDIN);
+    bool restarts = process->flags & EXEC_RESTART;
+    yyjson_mut_obj_add_bool(doc, object, "restartOnFailure", restarts);
+    if (restarts && process->max_restarts == RESTARTS_UNLIMITED)
+        yyjson_mut_obj_add_int(doc, object, "maxRestarts", -1);
+    else
+        yyjson_mut_obj_add_uint(doc, object, "maxRestarts", restarts ? process->max_restarts : 0);
+    yyjson_mut_obj_add_uint(doc, object, "restartCount", process->restarts);
 }
 
 static void add_stream(struct arena *arena, yyjson_mut_doc *doc, yyjson_mut_val *object,
@@ -78,13 +89,25 @@ static void add_stream(struct arena *arena, yyjson_mut_doc *doc, yyjson_mut_val 
 }
 
 void process_output_json(struct arena *arena, yyjson_mut_doc *doc, yyjson_mut_val *object,
-                         const struct process_log *out, const struct process_log *errors)
+                         const struct process_log *out, const struct process_log *errors,
+                         const struct process_log *both)
 {
-    add_stream(arena, doc, object, "stdout", "stdoutBase64", out);
-    add_stream(arena, doc, object, "stderr", "stderrBase64", errors);
-    if (out->dropped == 0 && errors->dropped == 0)
+    const struct {
+        const char *key, *exact_key;
+        const struct process_log *log;
+    } rows[] = {{"stdout", "stdoutBase64", out},
+                {"stderr", "stderrBase64", errors},
+                {"logs", "logsBase64", both}};
+    bool dropped = false;
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+        if (rows[i].log != NULL) {
+            add_stream(arena, doc, object, rows[i].key, rows[i].exact_key, rows[i].log);
+            dropped = dropped || rows[i].log->dropped > 0;
+        }
+    if (!dropped)
         return;
-    yyjson_mut_val *dropped = yyjson_mut_obj_add_obj(doc, object, "dropped");
-    yyjson_mut_obj_add_uint(doc, dropped, "stdout", out->dropped);
-    yyjson_mut_obj_add_uint(doc, dropped, "stderr", errors->dropped);
+    yyjson_mut_val *counts = yyjson_mut_obj_add_obj(doc, object, "dropped");
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+        if (rows[i].log != NULL)
+            yyjson_mut_obj_add_uint(doc, counts, rows[i].key, rows[i].log->dropped);
 }

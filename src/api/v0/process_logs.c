@@ -12,33 +12,38 @@
 
 #include "api/handlers.h"
 #include "api/v0/process_json.h"
+#include "base/cleanup.h"
 
-static int read_log(struct http_exchange *x, const struct api_call *call, const char *name,
-                    uint64_t pid, unsigned stream, struct process_log *ret_log, struct error *err)
+static int read_log(struct http_exchange *x, const struct process_place *place, unsigned stream,
+                    struct process_log *ret_log, struct error *err)
 {
-    return sandbox_process_log(call->api->sandboxes, call->workspace, name, pid, stream,
-                               http_arena(x), ret_log, err);
+    return sandbox_process_log(place->sandboxes, place->workspace, place->sandbox, place->process,
+                               stream, http_arena(x), ret_log, err);
 }
 
 static int which_stream(struct http_exchange *x, unsigned *ret_stream, struct error *err)
 {
+    static const struct {
+        const char *name;
+        unsigned stream;
+    } rows[] = {{"stdout", LOG_STDOUT}, {"stderr", LOG_STDERR}, {"both", LOG_BOTH}};
     const char *text = NULL;
     if (http_query(x, "stream", &text, err) < 0)
         return -1;
-    bool out = text != NULL && strcmp(text, "stdout") == 0;
-    if (!out && (text == NULL || strcmp(text, "stderr") != 0))
-        return error_set(err, ERROR_INVALID_ARGUMENT,
-                         "stream: raw bytes are of one stream; say stdout or stderr");
-    *ret_stream = out ? LOG_STDOUT : LOG_STDERR;
-    return 0;
+    for (size_t i = 0; text != NULL && i < ARRAY_LEN(rows); i++)
+        if (strcmp(text, rows[i].name) == 0) {
+            *ret_stream = rows[i].stream;
+            return 0;
+        }
+    return error_set(err, ERROR_INVALID_ARGUMENT,
+                     "stream: raw bytes are of one stream; say stdout, stderr or both");
 }
 
-static int reply_raw(struct http_exchange *x, const struct api_call *call, const char *name,
-                     uint64_t pid, struct error *err)
+static int reply_raw(struct http_exchange *x, const struct process_place *place, struct error *err)
 {
     struct process_log log;
-    unsigned stream;
-    if (which_stream(x, &stream, err) < 0 || read_log(x, call, name, pid, stream, &log, err) < 0)
+    unsigned stream = 0;
+    if (which_stream(x, &stream, err) < 0 || read_log(x, place, stream, &log, err) < 0)
         return -1;
     http_set_header(x, "X-Cella-Dropped", "%" PRIu64, log.dropped);
     return http_reply(x, 200, "application/octet-stream", log.data.data, log.data.len, err);
@@ -47,21 +52,21 @@ static int reply_raw(struct http_exchange *x, const struct api_call *call, const
 int v0_process_logs(struct http_exchange *x, const struct route_params *params, void *ctx,
                     struct error *err)
 {
-    const struct api_call *call = ctx;
-    const char *name = route_param(params, "name");
-    struct process_log out, errors;
-    uint64_t pid;
+    struct process_place place = process_place(params, ctx);
+    struct process_log out, errors, both;
+    struct agent_process process;
 
-    if (process_pid(params, &pid, err) < 0)
-        return -1;
     if (http_accepts(x, "application/octet-stream"))
-        return reply_raw(x, call, name, pid, err);
-    if (read_log(x, call, name, pid, LOG_STDOUT, &out, err) < 0 ||
-        read_log(x, call, name, pid, LOG_STDERR, &errors, err) < 0)
+        return reply_raw(x, &place, err);
+    if (sandbox_process_get(place.sandboxes, place.workspace, place.sandbox, place.process,
+                            http_arena(x), &process, err) < 0 ||
+        read_log(x, &place, LOG_STDOUT, &out, err) < 0 ||
+        read_log(x, &place, LOG_STDERR, &errors, err) < 0 ||
+        read_log(x, &place, LOG_BOTH, &both, err) < 0)
         return -1;
     yyjson_mut_val *root;
     yyjson_mut_doc *doc = api_json_new(http_arena(x), &root);
-    yyjson_mut_obj_add_uint(doc, root, "pid", pid);
-    process_output_json(http_arena(x), doc, root, &out, &errors);
+    yyjson_mut_obj_add_uint(doc, root, "pid", process.pid);
+    process_output_json(http_arena(x), doc, root, &out, &errors, &both);
     return api_reply_json(x, 200, doc, err);
 }

@@ -356,7 +356,7 @@ static void test_unknown(void **state)
     client_expect_error(&c, 3, ERROR_PROCESS_NOT_FOUND, NULL);
     client_send(&c, &agent_log_read_schema, 4, &(struct agent_log_read){.pid = 1, .stream = 1});
     client_expect_error(&c, 4, ERROR_PROCESS_NOT_FOUND, NULL);
-    client_send(&c, &agent_log_read_schema, 5, &(struct agent_log_read){.pid = 1, .stream = 3});
+    client_send(&c, &agent_log_read_schema, 5, &(struct agent_log_read){.pid = 1, .stream = 4});
     client_expect_error(&c, 5, ERROR_INVALID_ARGUMENT, NULL);
     client_close(&c);
 }

@@ -16,6 +16,10 @@ static const struct agent_process ended = {
     .ended_ms = 1696952700000,
     .command = "python3 script.py",
     .cwd = "/home/user",
+    .name = "web",
+    .flags = EXEC_RESTART,
+    .restarts = 2,
+    .max_restarts = RESTARTS_UNLIMITED,
 };
 
 static const char *process_text(struct arena *arena, const struct agent_process *process)
@@ -32,7 +36,9 @@ static void ended_process(void **state)
                         "{\"pid\":1234,\"command\":\"python3 script.py\",\"status\":\"completed\","
                         "\"startedAt\":\"Tue, 10 Oct 2023 15:40:00 GMT\","
                         "\"completedAt\":\"Tue, 10 Oct 2023 15:45:00 GMT\","
-                        "\"workingDir\":\"/home/user\",\"exitCode\":0}");
+                        "\"workingDir\":\"/home/user\",\"exitCode\":0,\"name\":\"web\","
+                        "\"keepAlive\":false,\"stdin\":false,\"restartOnFailure\":true,"
+                        "\"maxRestarts\":-1,\"restartCount\":2}");
 }
 
 static void running_process(void **state)
@@ -77,7 +83,7 @@ static const char *output_text(struct arena *arena, struct process_log out,
 {
     yyjson_mut_doc *doc = json_doc(arena);
     yyjson_mut_val *root = yyjson_mut_obj(doc);
-    process_output_json(arena, doc, root, &out, &errors);
+    process_output_json(arena, doc, root, &out, &errors, NULL);
     return text_of(arena, doc, root);
 }
 
@@ -108,31 +114,53 @@ static void binary_output_is_there_twice(void **state)
 
 static void exec_request_whole(void **state)
 {
-    struct agent_exec exec;
+    struct process_request request;
     struct error err;
     yyjson_val *body = value_of(
         *state,
         "{\"command\":\"make\",\"workingDir\":\"/a/./b//\",\"env\":{\"A\":\"1\",\"B\":\"\"},"
         "\"waitForCompletion\":true,\"timeout\":30,\"waitForPorts\":[]}");
-    assert_int_equal(process_exec_from_json(*state, body, &exec, &err), 0);
-    assert_string_equal(exec.command, "make");
-    assert_string_equal(exec.cwd, "/a/b");
-    assert_int_equal(exec.env.len, 7);
-    assert_memory_equal(exec.env.data, "A=1\0B=\0", 7);
-    assert_int_equal(exec.timeout_ms, 30000);
-    assert_int_equal(exec.flags, EXEC_WAIT);
+    assert_int_equal(process_exec_from_json(*state, body, &request, &err), 0);
+    assert_string_equal(request.exec.command, "make");
+    assert_string_equal(request.exec.cwd, "/a/b");
+    assert_int_equal(request.exec.env.len, 7);
+    assert_memory_equal(request.exec.env.data, "A=1\0B=\0", 7);
+    assert_int_equal(request.exec.timeout_ms, 30000);
+    assert_int_equal(request.exec.flags, EXEC_WAIT);
 }
 
 static void exec_request_least(void **state)
 {
-    struct agent_exec exec;
+    struct process_request request;
     struct error err;
     yyjson_val *body = value_of(*state, "{\"command\":\"true\",\"timeout\":null}");
-    assert_int_equal(process_exec_from_json(*state, body, &exec, &err), 0);
-    assert_null(exec.cwd);
-    assert_int_equal(exec.env.len, 0);
-    assert_int_equal(exec.timeout_ms, 0);
-    assert_int_equal(exec.flags, 0);
+    assert_int_equal(process_exec_from_json(*state, body, &request, &err), 0);
+    assert_null(request.exec.cwd);
+    assert_int_equal(request.exec.env.len, 0);
+    assert_int_equal(request.exec.timeout_ms, 0);
+    assert_int_equal(request.exec.flags, 0);
+}
+
+static void exec_request_with_everything(void **state)
+{
+    struct process_request request;
+    struct error err;
+    yyjson_val *body = value_of(
+        *state, "{\"command\":\"serve\",\"name\":\"web-1\",\"waitForPorts\":[80,8080],"
+                "\"restartOnFailure\":true,\"maxRestarts\":3,\"keepAlive\":true,\"stdin\":\"in\"}");
+    assert_int_equal(process_exec_from_json(*state, body, &request, &err), 0);
+    assert_string_equal(request.exec.name, "web-1");
+    assert_int_equal(request.port_count, 2);
+    assert_int_equal(request.ports[1], 8080);
+    assert_int_equal(request.exec.flags, EXEC_RESTART | EXEC_KEEP_ALIVE | EXEC_STDIN);
+    assert_int_equal(request.exec.max_restarts, 3);
+    assert_int_equal(request.exec.stdin_data.len, 2);
+
+    body = value_of(*state, "{\"command\":\"cat\",\"waitForCompletion\":true,\"stdin\":\"\","
+                            "\"restartOnFailure\":true,\"maxRestarts\":-1}");
+    assert_int_equal(process_exec_from_json(*state, body, &request, &err), 0);
+    assert_int_equal(request.exec.flags, EXEC_WAIT | EXEC_RESTART | EXEC_STDIN | EXEC_STDIN_ONCE);
+    assert_int_equal(request.exec.max_restarts, RESTARTS_UNLIMITED);
 }
 
 static void exec_requests_refused(void **state)
@@ -158,17 +186,29 @@ static void exec_requests_refused(void **state)
         {"{\"command\":\"ls\",\"workingDir\":\"/../x\"}", ERROR_INVALID_PATH, "workingDir"},
         {"{\"command\":\"ls\",\"env\":{\"A\":1}}", ERROR_INVALID_ARGUMENT, "env.A"},
         {"{\"command\":\"ls\",\"env\":[]}", ERROR_INVALID_ARGUMENT, "env"},
-        {"{\"command\":\"ls\",\"waitForPorts\":[80]}", ERROR_UNKNOWN_FIELD, "waitForPorts"},
-        {"{\"command\":\"ls\",\"stdin\":\"x\"}", ERROR_UNKNOWN_FIELD, "stdin"},
-        {"{\"command\":\"ls\",\"keepAlive\":true}", ERROR_UNKNOWN_FIELD, "keepAlive"},
+        {"{\"command\":\"ls\",\"waitForPorts\":[80, 0]}", ERROR_INVALID_ARGUMENT,
+         "waitForPorts[1]"},
+        {"{\"command\":\"ls\",\"waitForPorts\":[65536]}", ERROR_INVALID_ARGUMENT,
+         "waitForPorts[0]"},
+        {"{\"command\":\"ls\",\"waitForPorts\":[\"80\"]}", ERROR_INVALID_ARGUMENT,
+         "waitForPorts[0]"},
+        {"{\"command\":\"ls\",\"stdin\":1}", ERROR_INVALID_ARGUMENT, "stdin"},
+        {"{\"command\":\"ls\",\"keepAlive\":1}", ERROR_INVALID_ARGUMENT, "keepAlive"},
+        {"{\"command\":\"ls\",\"maxRestarts\":-2}", ERROR_INVALID_ARGUMENT, "maxRestarts"},
+        {"{\"command\":\"ls\",\"name\":\"\"}", ERROR_INVALID_NAME, "name"},
+        {"{\"command\":\"ls\",\"name\":\"123\"}", ERROR_INVALID_NAME, "pid"},
+        {"{\"command\":\"ls\",\"name\":\"a/b\"}", ERROR_INVALID_NAME, "name"},
+        {"{\"command\":\"ls\",\"name\":\"..\"}", ERROR_INVALID_NAME, "name"},
+        {"{\"command\":\"ls\",\"name\":\"-x\"}", ERROR_INVALID_NAME, "name"},
+        {"{\"command\":\"ls\",\"name\":\"a\\u0000\"}", ERROR_INVALID_ARGUMENT, "name"},
         {"{\"Command\":\"ls\"}", ERROR_UNKNOWN_FIELD, "Command"},
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-        struct agent_exec exec;
+        struct process_request request;
         struct error err = {0};
         print_message("%s\n", rows[i].body);
         assert_int_equal(
-            process_exec_from_json(*state, value_of(*state, rows[i].body), &exec, &err), -1);
+            process_exec_from_json(*state, value_of(*state, rows[i].body), &request, &err), -1);
         assert_int_equal(err.code, rows[i].code);
         assert_non_null(strstr(err.message, rows[i].names));
     }
@@ -177,13 +217,13 @@ static void exec_requests_refused(void **state)
 static void a_command_has_a_limit(void **state)
 {
     char *body = arena_alloc(*state, COMMAND_MAX + 64);
-    struct agent_exec exec;
+    struct process_request request;
     struct error err = {0};
     for (int over = 0; over <= 1; over++) {
         char *at = stpcpy(body, "{\"command\":\"");
         memset(at, 'x', COMMAND_MAX + over);
         stpcpy(at + COMMAND_MAX + over, "\"}");
-        assert_int_equal(process_exec_from_json(*state, value_of(*state, body), &exec, &err),
+        assert_int_equal(process_exec_from_json(*state, value_of(*state, body), &request, &err),
                          -over);
     }
     assert_int_equal(err.code, ERROR_INVALID_ARGUMENT);
@@ -191,9 +231,9 @@ static void a_command_has_a_limit(void **state)
 
 static void no_body_is_no_command(void **state)
 {
-    struct agent_exec exec;
+    struct process_request request;
     struct error err = {0};
-    assert_int_equal(process_exec_from_json(*state, NULL, &exec, &err), -1);
+    assert_int_equal(process_exec_from_json(*state, NULL, &request, &err), -1);
     assert_int_equal(err.code, ERROR_INVALID_ARGUMENT);
 }
 
@@ -208,6 +248,7 @@ int main(void)
         api_test(binary_output_is_there_twice),
         api_test(exec_request_whole),
         api_test(exec_request_least),
+        api_test(exec_request_with_everything),
         api_test(exec_requests_refused),
         api_test(a_command_has_a_limit),
         api_test(no_body_is_no_command),
