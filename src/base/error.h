@@ -68,6 +68,8 @@
     X(TOO_MANY_ATTEMPTS, 429, 7)                                                                   \
     X(HEADERS_TOO_LARGE, 431, 7)                                                                   \
     X(NOT_IMPLEMENTED, 501, 1)                                                                     \
+    X(PORT_NOT_LISTENING, 502, 6)                                                                  \
+    X(UPSTREAM_FAILED, 502, 6)                                                                     \
     X(UNAVAILABLE, 503, 6)                                                                         \
     X(TIMEOUT, 504, 6)                                                                             \
     X(HTTP_VERSION, 505, 1)                                                                        \

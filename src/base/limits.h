@@ -62,6 +62,15 @@ enum {
     PREVIEW_HEADERS_MAX = 8 * 1024,
     PATH_BYTES_MAX = 4096,
 
+    /* Streams into a sandbox */
+    TUNNELS_MAX = 512,             /* open at once, per sandbox */
+    TUNNELS_IDLE_MAX = 32,         /* kept for the next request, per sandbox */
+    TUNNEL_KEEP_MS = 10 * 1000,    /* … for so long */
+    TUNNEL_CONNECT_MS = 10 * 1000, /* a listener that accepts nobody */
+    PROXY_TIMEOUT_MS = 300 * 1000, /* until a program answers, and between two pieces of it */
+    PROXY_TIMEOUT_MAX_S = 3600,
+    TUNNEL_IDLE_MS = 3600 * 1000, /* without a byte, either way */
+
     /* Processes, kept by the agent */
     PROCESS_LOG_MAX = 1 << 20,      /* bytes kept per stream */
     PROCESS_INLINE_MAX = 64 * 1024, /* output that comes with an exit, per stream */

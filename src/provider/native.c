@@ -23,6 +23,7 @@
 #include "loop/co.h"
 #include "loop/net.h"
 #include "provider/channel.h"
+#include "provider/dial.h"
 
 enum {
     CONNECT_TIMEOUT_MS = 5 * 1000,
@@ -46,6 +47,7 @@ struct native {
     bool freed;
     struct arena *about_arena;
     struct warden_about about;
+    struct dialer dialer;
 };
 
 static struct native *native_of(struct provider *p)
@@ -290,6 +292,16 @@ static int native_connect(struct provider *p, const char *id, int *ret_fd, struc
     return net_connect_at(n->loop, n->agents_fd, id, CONNECT_TIMEOUT_MS, ret_fd, err);
 }
 
+static int native_dial(struct provider *p, const char *id, uint16_t port, int64_t timeout_ms,
+                       int *ret_fd, struct error *err)
+{
+    struct native *n = native_of(p);
+    struct channel *channel; /* only to know that the warden is there */
+    if (ready_channel(n, &channel, err) < 0)
+        return -1;
+    return dialer_dial(&n->dialer, id, port, timeout_ms, ret_fd, err);
+}
+
 static int native_about(struct provider *p, struct warden_about *ret_about, struct error *err)
 {
     struct channel *channel;
@@ -325,6 +337,7 @@ static const struct provider_ops native_ops = {
     .list = native_list,
     .stats = native_stats,
     .connect = native_connect,
+    .dial = native_dial,
     .about = native_about,
     .free = native_free,
 };
@@ -343,6 +356,7 @@ int provider_native_new(struct loop *loop, int data_dir_fd, const struct provide
     n->events = *events;
     n->run_fd = steal_fd(&run_fd);
     n->agents_fd = -1;
+    n->dialer = (struct dialer){.loop = loop, .run_fd = n->run_fd, .fd = -1};
     *ret_provider = &n->provider;
     return 0;
 }

@@ -46,6 +46,10 @@ struct provider_ops {
                  void *ctx, struct error *err);
     /* A new connection to a running sandbox's agent. */
     int (*connect)(struct provider *p, const char *id, int *ret_fd, struct error *err);
+    /* A stream to a TCP port on the sandbox's own loopback, and nobody else's: 127.0.0.1, then ::1.
+     * PORT_NOT_LISTENING, NOT_RUNNING, TIMEOUT. */
+    int (*dial)(struct provider *p, const char *id, uint16_t port, int64_t timeout_ms, int *ret_fd,
+                struct error *err);
     /* What is in force, for people: storage and cgroups. Strings belong to the provider. */
     int (*about)(struct provider *p, struct warden_about *ret_about, struct error *err);
     void (*free)(struct provider *p);

@@ -57,6 +57,7 @@ static int stop_once(struct sandbox *sb, struct error *err)
 {
     struct provider *p = sb->owner->provider;
     sandbox_agent_close(sb);
+    tunnels_close_idle(sb);
     return p->ops->stop(p, sb->id, STOP_GRACE_MS, err);
 }
 
@@ -64,6 +65,7 @@ static int remove_once(struct sandbox *sb, struct error *err)
 {
     struct provider *p = sb->owner->provider;
     sandbox_agent_close(sb);
+    tunnels_close_idle(sb);
     return p->ops->remove(p, sb->id, err);
 }
 
@@ -330,6 +332,8 @@ void sandboxes_stop_all(struct sandboxes *s)
 {
     struct error err;
     s->closing = true;
+    for (struct sandbox *sb = s->ids; sb != NULL; sb = sb->by_id.next)
+        tunnels_close_idle(sb);
     for (struct sandbox *sb = s->ids, *next; sb != NULL; sb = next) {
         next = sb->by_id.next;
         if (sb->goal != GOAL_RUNNING)

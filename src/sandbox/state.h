@@ -81,6 +81,9 @@ struct sandbox {
     struct co_cond agent_ready;
     struct timer agent_idle;
     struct preview *previews;
+    unsigned tunnels;            /* open ones, idle ones included */
+    struct tunnel *idle_tunnels; /* the newest first */
+    unsigned idle_tunnel_count;
 
     UT_hash_handle by_id;
     UT_hash_handle by_name;
@@ -168,6 +171,9 @@ void sandbox_agent_close(struct sandbox *sb);
 /* previews.c */
 int sandboxes_load_previews(struct sandboxes *s, struct error *err); /* sandboxes come first */
 void sandbox_forget_previews(struct sandbox *sb); /* their rows go with the sandbox's */
+
+/* tunnel.c */
+void tunnels_close_idle(struct sandbox *sb);
 
 static inline void cleanup_sandbox(struct sandbox **sb)
 {

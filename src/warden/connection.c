@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -124,6 +125,29 @@ void connection_flush(struct connection *connection)
     if (wait != connection->waits_to_write &&
         source_change(&connection->source, EPOLLIN | (wait ? EPOLLOUT : 0), NULL) == 0)
         connection->waits_to_write = wait;
+}
+
+int connection_send_fd(struct connection *connection, const struct buf *frame, int fd,
+                       struct error *err)
+{
+    union {
+        char bytes[CMSG_SPACE(sizeof(int))];
+        struct cmsghdr align;
+    } control = {0};
+    struct iovec iov = {.iov_base = frame->data, .iov_len = frame->len};
+    struct msghdr message = {.msg_iov = &iov,
+                             .msg_iovlen = 1,
+                             .msg_control = control.bytes,
+                             .msg_controllen = sizeof(control.bytes)};
+    struct cmsghdr *rights = CMSG_FIRSTHDR(&message);
+    *rights = (struct cmsghdr){
+        .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(sizeof(int))};
+    memcpy(CMSG_DATA(rights), &fd, sizeof(fd));
+    if (frame->failed || connection->out.len > 0)
+        return error_set(err, ERROR_UNAVAILABLE, "too many answers are waiting to be read");
+    if (sendmsg(connection->source.fd, &message, MSG_NOSIGNAL) != (ssize_t)frame->len)
+        return error_sys_as(err, ERROR_UNAVAILABLE, "sending a descriptor");
+    return 0;
 }
 
 static int handle_frames(struct connection *connection, struct error *err)

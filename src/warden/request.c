@@ -7,6 +7,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 
 #include "base/cleanup.h"
 #include "base/log.h"
@@ -22,6 +23,7 @@ union request {
     struct warden_clone clone;
     struct warden_update update;
     struct warden_fits fits;
+    struct warden_socket socket;
 };
 
 /* ---- answers ---- */
@@ -211,6 +213,23 @@ static int handle_fits(struct connection *connection, uint32_t id, const union r
     return fits_request(connection, id, &request->fits, err);
 }
 
+static int handle_socket(struct connection *connection, uint32_t id, const union request *request,
+                         struct error *err)
+{
+    uint64_t family = request->socket.family;
+    struct sandbox *sandbox = sandbox_find(connection->warden, request->socket.id);
+    _cleanup_buf_ struct buf frame = BUF_INIT(FRAME_HEADER_SIZE);
+    _cleanup_fd_ int fd = -1;
+    if (family != SOCKET_IPV4 && family != SOCKET_IPV6)
+        return error_set(err, ERROR_INVALID_ARGUMENT, "no such kind of socket");
+    if (sandbox == NULL)
+        return error_set(err, ERROR_NOT_RUNNING, "the sandbox does not run");
+    if (sandbox_socket(sandbox, family == SOCKET_IPV4 ? AF_INET : AF_INET6, &fd, err) < 0)
+        return -1;
+    wire_encode(&frame, &wire_ok_schema, id, NULL);
+    return connection_send_fd(connection, &frame, fd, err);
+}
+
 static const struct {
     const struct wire_schema *schema;
     int (*handle)(struct connection *connection, uint32_t id, const union request *request,
@@ -220,7 +239,7 @@ static const struct {
     {&warden_stop_schema, handle_stop},     {&warden_remove_schema, handle_remove},
     {&warden_list_schema, handle_list},     {&warden_clone_schema, handle_clone},
     {&warden_update_schema, handle_update}, {&warden_fits_schema, handle_fits},
-    {&warden_stats_schema, handle_stats},
+    {&warden_stats_schema, handle_stats},   {&warden_socket_schema, handle_socket},
 };
 
 int request_handle(struct connection *connection, const struct frame_header *header,

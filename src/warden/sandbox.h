@@ -82,6 +82,11 @@ void sandbox_timer(struct sandbox *sandbox);
 /* Fails a start: from now on the sandbox is ending, and `err` is the answer. */
 void sandbox_fail(struct sandbox *sandbox, const struct error *err);
 
+/* ---- socket.c ---- */
+
+/* A TCP socket (AF_INET or AF_INET6) in the sandbox's network namespace, for good. NOT_RUNNING. */
+int sandbox_socket(const struct sandbox *sandbox, int family, int *ret_fd, struct error *err);
+
 /* ---- adopt.c ---- */
 
 /* Takes over or clears away what the records and the kernel hold of earlier wardens. */

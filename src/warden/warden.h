@@ -99,6 +99,9 @@ void connection_close(struct connection *connection);
 struct connection *connection_find(struct warden *warden, uint64_t number);
 /* Sends what is in `out`; a peer that does not read is cut off. */
 void connection_flush(struct connection *connection);
+/* Sends one whole frame with a descriptor (borrowed), past `out`: at once, or not at all. */
+int connection_send_fd(struct connection *connection, const struct buf *frame, int fd,
+                       struct error *err);
 
 /* ---- requests (request.c) ---- */
 

@@ -123,6 +123,11 @@ static const struct wire_field sample_fields[] = {
     U64(8, struct warden_sample, time_usec),
 };
 SCHEMA(warden_sample_schema, WARDEN_SAMPLE, struct warden_sample, sample_fields);
+static const struct wire_field warden_socket_fields[] = {
+    STR_REQUIRED(1, struct warden_socket, id, ID_MAX),
+    U64(2, struct warden_socket, family),
+};
+SCHEMA(warden_socket_schema, WARDEN_SOCKET, struct warden_socket, warden_socket_fields);
 
 static const struct wire_field warden_clone_fields[] = {
     STR_REQUIRED(1, struct warden_clone, id, ID_MAX),
@@ -401,6 +406,7 @@ const struct wire_schema *const wire_schemas[] = {
     &warden_clone_schema,
     &warden_stats_schema,
     &warden_sample_schema,
+    &warden_socket_schema,
     &agent_hello_schema,
     &agent_about_schema,
     &agent_exec_schema,

@@ -73,6 +73,7 @@ enum wire_type {
     AGENT_TERMINAL_TAKEN = 103,  /* struct agent_terminal_taken */
     AGENT_TERMINAL_RESIZE = 104, /* struct agent_terminal_resize → WIRE_OK */
     AGENT_TERMINAL_CLOSE = 105,  /* struct agent_terminal_ref → WIRE_OK once nothing runs in it */
+    WARDEN_SOCKET = 112, /* struct warden_socket → WIRE_OK, and a descriptor with its first byte */
 
     FILE_STAT = 128, /* struct file_ref → FILE_ENTRY */
     FILE_LIST = 129, /* struct file_ref → FILE_ENTRY of the directory, FILE_ENTRY …, then WIRE_OK */
@@ -193,6 +194,14 @@ struct warden_update {
 struct warden_fits {
     const char *id;
     uint64_t disk_bytes;
+};
+
+enum { SOCKET_IPV4 = 4, SOCKET_IPV6 = 6 };
+
+/* A TCP socket that lives in the sandbox's network, not connected yet. */
+struct warden_socket {
+    const char *id;
+    uint64_t family;
 };
 
 /* --- agent: processes --- */
@@ -451,6 +460,7 @@ extern const struct wire_schema warden_hello_schema, warden_about_schema, warden
     warden_started_schema, warden_stop_schema, warden_remove_schema, warden_list_schema,
     warden_entry_schema, warden_exited_schema, warden_stats_schema, warden_sample_schema,
     warden_clone_schema, warden_update_schema, warden_fits_schema;
+extern const struct wire_schema warden_socket_schema;
 extern const struct wire_schema agent_hello_schema, agent_about_schema, agent_exec_schema,
     agent_wait_schema, agent_get_schema, agent_list_schema, agent_process_schema, agent_stop_schema,
     agent_log_read_schema, agent_log_schema, agent_cancel_schema, agent_follow_schema,
