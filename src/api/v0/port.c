@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Ports of a sandbox: HTTP by proxy, and anything else as a stream after an upgrade. */
+
+#include "api/call.h"
+#include "api/handlers.h"
+#include "api/port_proxy.h"
+#include "base/limits.h"
+#include "http/upgrade.h"
+#include "loop/net.h"
+#include "sandbox/tunnel.h"
+
+static int take_port(const struct route_params *params, uint16_t *ret_port, struct error *err)
+{
+    const char *text = route_param(params, "port");
+    uint64_t port;
+    /* As people write numbers: one port has one address. */
+    if (text[0] == '0' || !api_parse_uint(text, 1, UINT16_MAX, &port))
+        return error_set(err, ERROR_INVALID_ARGUMENT,
+                         "\"%.40s\" is not a port: a whole number from 1 to 65535", text);
+    *ret_port = (uint16_t)port;
+    return 0;
+}
+
+int v0_port_proxy(struct http_exchange *x, const struct route_params *params, void *ctx,
+                  struct error *err)
+{
+    const struct api_call *call = ctx;
+    struct proxy_target target = {.sandbox = route_param(params, "name"),
+                                  .path = route_param_raw(params, "path")};
+    if (take_port(params, &target.port, err) < 0)
+        return -1;
+    struct slice port = route_param_raw(params, "port");
+    const char *path = http_request(x)->path;
+    target.prefix = arena_dup(http_arena(x), path, (size_t)(port.data + port.len - path));
+    return api_proxy_port(x, call, &target, err);
+}
+
+int v0_port_tunnel(struct http_exchange *x, const struct route_params *params, void *ctx,
+                   struct error *err)
+{
+    const struct api_call *call = ctx;
+    struct loop *loop = http_loop(x);
+    __attribute__((cleanup(cleanup_tunnel))) struct tunnel *tunnel = NULL;
+    uint16_t port;
+    int fd;
+    struct slice early = {0};
+    if (take_port(params, &port, err) < 0)
+        return -1;
+    if (http_wants_upgrade(x, "tcp") &&
+        sandbox_tunnel(call->api->sandboxes, call->workspace, route_param(params, "name"), port,
+                       false, &tunnel, err) < 0)
+        return -1;
+    if (http_upgrade(x, "tcp", &fd, &early, err) < 0)
+        return -1;
+    if (net_write(loop, tunnel_fd(tunnel), early.data, early.len, HTTP_BODY_TIMEOUT_MS, err) < 0)
+        return -1;
+    return net_relay(loop, fd, tunnel_fd(tunnel), TUNNEL_IDLE_MS, err);
+}
