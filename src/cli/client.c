@@ -41,9 +41,16 @@ int client_new(struct loop *loop, const struct settings *settings, struct client
         client_free(client);
         return -1;
     }
-    snprintf(client->authorization, sizeof(client->authorization), "Bearer %s", settings->key);
+    client_set_key(client, settings->key);
     *ret_client = client;
     return 0;
+}
+
+void client_set_key(struct client *client, const char *key)
+{
+    client->authorization[0] = '\0';
+    if (key[0] != '\0')
+        snprintf(client->authorization, sizeof(client->authorization), "Bearer %s", key);
 }
 
 void client_free(struct client *client)
@@ -119,7 +126,7 @@ static int send_call(struct client *client, const char *method, const struct buf
     headers[call.header_count++] = (struct http_header){"Accept", accept};
     if (type != NULL)
         headers[call.header_count++] = (struct http_header){"Content-Type", type};
-    if (client->settings->key[0] != '\0')
+    if (client->authorization[0] != '\0')
         headers[call.header_count++] = (struct http_header){"Authorization", client->authorization};
     if (client->settings->workspace != NULL)
         headers[call.header_count++] =
@@ -127,6 +134,21 @@ static int send_call(struct client *client, const char *method, const struct buf
     if (http_client_send(client->http, &call, err) < 0)
         return explain_failure(client, err);
     return 0;
+}
+
+/* Requests for tokens are refused in the words of RFC 6749. */
+static int take_oauth_error(int status, struct slice code, struct slice description,
+                            struct error *err)
+{
+    static const struct {
+        int status;
+        enum error_code code;
+    } rows[] = {{401, ERROR_UNAUTHORIZED}, {429, ERROR_TOO_MANY_ATTEMPTS}};
+    enum error_code known = ERROR_INVALID_ARGUMENT;
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+        if (rows[i].status == status)
+            known = rows[i].code;
+    return error_set(err, known, "%.100s: %.200s", code.data, description.data);
 }
 
 /* Reads the error envelope; what is none of ours is told by its status. */
@@ -141,6 +163,9 @@ static int take_error(struct client *client, int status, struct error *err)
     if (json_parse(client->arena, (struct slice){body, len}, &root, NULL) == 0) {
         code = client_text(root, "/error/code");
         message = client_text(root, "/error/message");
+        if (client_text(root, "/error_description").len > 0)
+            return take_oauth_error(status, client_text(root, "/error"),
+                                    client_text(root, "/error_description"), err);
     }
     if (code.len == 0)
         return error_set(err, ERROR_INTERNAL,
@@ -149,8 +174,9 @@ static int take_error(struct client *client, int status, struct error *err)
     enum error_code known = error_from_name(code.data);
     error_set(err, known == ERROR_NONE ? ERROR_INTERNAL : known, "%s",
               message.len > 0 ? message.data : code.data);
-    if (err != NULL && err->code == ERROR_UNAUTHORIZED && client->settings->key[0] == '\0')
-        error_set(err, ERROR_UNAUTHORIZED, "%s: set CELLA_API_KEY, or give --api-key or --data",
+    if (err != NULL && err->code == ERROR_UNAUTHORIZED && client->authorization[0] == '\0')
+        error_set(err, ERROR_UNAUTHORIZED,
+                  "%s: set CELLA_API_KEY, give --api-key or --data, or use `cella login`",
                   client->settings->key_problem);
     return -1;
 }

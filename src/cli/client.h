@@ -25,6 +25,9 @@ int client_new(struct loop *loop, const struct settings *settings, struct client
                struct error *err);
 void client_free(struct client *client);
 
+/* From now on requests are made with this key. */
+void client_set_key(struct client *client, const char *key);
+
 struct loop *client_loop(const struct client *client);
 struct arena *client_arena(const struct client *client); /* lives as long as the client */
 const struct settings *client_settings(const struct client *client);

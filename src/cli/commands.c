@@ -46,9 +46,9 @@
 static const struct option_row globals[] = {
     {.name = "output", .letter = 'o', .kind = OPTION_CHOICE, .value = "table|json",
      .help = "a table for people (default), or the server's JSON for programs"},
-    TEXT("url", "URL", "the server (default: CELLA_URL, or the one of the data folder)"),
-    TEXT("api-key", "KEY", "its key (default: CELLA_API_KEY, or the one in the data folder)"),
-    TEXT("workspace", "NAME", "the workspace (default: the key's)"),
+    TEXT("url", "URL", "the server (default: CELLA_URL, `cella login`'s, or the data folder's)"),
+    TEXT("api-key", "KEY", "its key, or a token (default: CELLA_API_KEY, `cella login`'s, or the data folder's)"),
+    TEXT("workspace", "NAME", "the workspace (default: CELLA_WORKSPACE, or the key's own)"),
     {.name = "data", .kind = OPTION_DIR, .value = "DIR",
      .help = "the data folder of a server on this machine (default: CELLA_DATA, or " DEFAULT_DATA_DIR ")"},
     FLAG("version", "print the version"),
@@ -129,6 +129,24 @@ static const struct option_row exec_options[] = {
     END_OF_OPTIONS,
 };
 
+static const struct option_row workspace_delete_options[] = {
+    FLAG("force", "delete its sandboxes first"),
+    END_OF_OPTIONS,
+};
+
+static const struct option_row key_create_options[] = {
+    TEXT("scope", "SCOPE", "read, write (default), admin or server; each includes those before it"),
+    TEXT("expires", "DURATION", "when it ends: 12h, 30d (default: never)"),
+    END_OF_OPTIONS,
+};
+
+static const struct option_row token_options[] = {
+    TEXT("client-id", "ID", "the id of a key (default: CELLA_CLIENT_ID, or that of the key in use)"),
+    TEXT("client-secret", "KEY", "the key itself (default: CELLA_CLIENT_SECRET, or the key in use)"),
+    TEXT("scope", "SCOPE", "fewer scopes than the key has, parted by spaces"),
+    END_OF_OPTIONS,
+};
+
 static const struct option_row server_options[] = {
     TEXT("listen", "HOST:PORT", "the address to serve (default: " DEFAULT_LISTEN ")"),
     TEXT("user", "NAME", "who the part that faces the network runs as (default: " DEFAULT_USER ")"),
@@ -149,6 +167,7 @@ static const struct option_row doctor_options[] = {
 #define SANDBOXES "Sandboxes"
 #define FILES     "Files in a sandbox"
 #define PROCESSES "Processes in a sandbox"
+#define ACCESS    "Who may"
 #define MACHINE   "This machine"
 #define HELP      "Help"
 
@@ -205,6 +224,33 @@ static const struct verb_row verbs[] = {
      NULL, NULL, VERB_REMOTE, verb_process_stop},
     {PROCESSES, "run NAME process kill PID", "end a process and its children at once",
      NULL, NULL, VERB_REMOTE, verb_process_kill},
+
+    {ACCESS, "login URL", "keep a server and a key for later calls",
+     "Asks for the key when neither --api-key nor CELLA_API_KEY has one, tries it, and keeps it in a file "
+     "that only you can read: ~/.config/cella/config.json. With --workspace that is kept too.",
+     NULL, VERB_REMOTE, verb_login},
+    {ACCESS, "logout", "forget them",
+     NULL, NULL, VERB_LOCAL, verb_logout},
+    {ACCESS, "whoami", "show who you are to the server, and in which workspace",
+     NULL, NULL, VERB_REMOTE, verb_whoami},
+    {ACCESS, "workspace list", "show the workspaces you get into",
+     NULL, NULL, VERB_REMOTE, verb_workspace_list},
+    {ACCESS, "workspace create WORKSPACE", "make one",
+     NULL, NULL, VERB_REMOTE, verb_workspace_create},
+    {ACCESS, "workspace delete WORKSPACE", "remove one with its keys",
+     "Refused while it has sandboxes, unless --force deletes them first.",
+     workspace_delete_options, VERB_REMOTE, verb_workspace_delete},
+    {ACCESS, "key list", "show the workspace's API keys",
+     NULL, NULL, VERB_REMOTE, verb_key_list},
+    {ACCESS, "key create KEY", "make a key of that name",
+     "The key is shown once. Its id and the key are also a client's id and secret: see `cella token`.",
+     key_create_options, VERB_REMOTE, verb_key_create},
+    {ACCESS, "key delete KEY", "revoke a key, by its id or name",
+     "From then on neither it nor a token that was issued for it opens anything.",
+     NULL, VERB_REMOTE, verb_key_delete},
+    {ACCESS, "token", "print a bearer token that lives for an hour",
+     "For a client's id and secret, or for the key that other commands use.",
+     token_options, VERB_REMOTE, verb_token},
 
     {MACHINE, "server", "serve sandboxes from this machine",
      "Runs in the foreground, as root. On the first start it makes the data folder and an API key in "

@@ -31,8 +31,10 @@ const struct exit_row exit_rows[] = {
 };
 
 const struct variable_row variable_rows[] = {
-    {"CELLA_URL", "the server, as --url"},
+    {"CELLA_URL", "the server, as --url; BL_API_URL is looked at next"},
     {"CELLA_API_KEY", "its key, as --api-key; BL_API_KEY is looked at next"},
+    {"CELLA_WORKSPACE", "the workspace, as --workspace; BL_WORKSPACE is looked at next"},
+    {"CELLA_CONFIG", "where `cella login` keeps them (default: ~/.config/cella/config.json)"},
     {"CELLA_DATA", "the data folder, as --data"},
     {NULL, NULL},
 };

@@ -18,6 +18,7 @@
 
 #include "base/cleanup.h"
 #include "base/layout.h"
+#include "cli/config.h"
 
 const char *settings_data(const struct args *args)
 {
@@ -169,14 +170,37 @@ static const char *first_set(const char *a, const char *b, const char *c)
     return NULL;
 }
 
-static int find_key(const struct args *args, bool may_use_file, struct settings *s,
-                    struct error *err)
+static const char *variable(const char *ours, const char *theirs)
 {
-    const char *key = first_set(args_option(args, "api-key", NULL), getenv("CELLA_API_KEY"),
-                                getenv("BL_API_KEY"));
+    return first_set(getenv(ours), getenv(theirs), NULL);
+}
+
+/* BL_API_URL is that of the control plane: ".../v0". */
+static const char *blaxel_url(char out[URL_MAX])
+{
+    const char *url = getenv("BL_API_URL");
+    size_t len = url == NULL ? 0 : strlen(url);
+    while (len > 0 && url[len - 1] == '/')
+        len--;
+    if (len > 3 && strncmp(url + len - 3, "/v0", 3) == 0)
+        len -= 3;
+    if (len == 0 || len >= URL_MAX)
+        return NULL;
+    snprintf(out, URL_MAX, "%.*s", (int)len, url);
+    return out;
+}
+
+static int find_key(const struct args *args, const struct config *config, bool may_use_file,
+                    struct settings *s, struct error *err)
+{
+    const char *key = first_set(args_option(args, "api-key", NULL),
+                                variable("CELLA_API_KEY", "BL_API_KEY"), NULL);
+    bool logged_in = config->found && strcmp(config->url, s->url) == 0;
     if (key != NULL && (strlen(key) >= KEY_MAX || strpbrk(key, "\r\n") != NULL))
         return error_set(err, ERROR_INVALID_ARGUMENT, "the API key cannot be right: %s",
                          strlen(key) >= KEY_MAX ? "too long" : "it holds a line break");
+    if (key == NULL && logged_in)
+        key = first_set(config->key, NULL, NULL);
     struct error why;
     if (key != NULL)
         memcpy(s->key, key, strlen(key) + 1);
@@ -187,23 +211,54 @@ static int find_key(const struct args *args, bool may_use_file, struct settings 
     return 0;
 }
 
+/* It becomes part of a field: the server says what it thinks of the rest. */
+static int find_workspace(const struct args *args, const struct config *config, struct settings *s,
+                          struct error *err)
+{
+    bool logged_in = config->found && strcmp(config->url, s->url) == 0;
+    const char *name =
+        first_set(args_option(args, "workspace", NULL), variable("CELLA_WORKSPACE", "BL_WORKSPACE"),
+                  logged_in ? config->workspace : NULL);
+    if (name == NULL)
+        return 0;
+    if (strlen(name) >= sizeof(s->workspace_text) || strpbrk(name, "\r\n") != NULL)
+        return error_set(err, ERROR_INVALID_NAME, "\"%.63s\" is no name of a workspace", name);
+    memcpy(s->workspace_text, name, strlen(name) + 1);
+    return 0;
+}
+
+/* The one that was named; NULL: none was. Room is for what has to be changed. */
+static const char *named_url(const struct args *args, char room[URL_MAX])
+{
+    /* A folder named on the command line says more than a URL left in the environment. */
+    const char *on_line = first_set(args_option(args, "url", NULL), args_word(args, "URL"), NULL);
+    if (on_line != NULL || args_flag(args, "data"))
+        return on_line;
+    return first_set(getenv("CELLA_URL"), blaxel_url(room), NULL);
+}
+
 int settings_find(const struct args *args, struct settings *ret_settings, struct error *err)
 {
-    struct settings s = {.data = settings_data(args),
-                         .workspace = args_option(args, "workspace", NULL)};
+    struct settings s = {.data = settings_data(args)};
+    struct config config = {.found = false};
+    char room[URL_MAX];
     bool data_given = args_flag(args, "data");
-    const char *url = first_set(args_option(args, "url", NULL), getenv("CELLA_URL"), NULL);
-    /* A folder named on the command line says more than a URL left in the environment. */
-    if (data_given && !args_flag(args, "url"))
-        url = NULL;
-    bool url_given = url != NULL;
-    char found[URL_MAX];
-    if (url == NULL)
-        url = url_of_data(s.data, found) ? found : "http://" DEFAULT_LISTEN;
-    if (settings_set_url(&s, url, err) < 0)
+    bool data_named = data_given || first_set(getenv("CELLA_DATA"), NULL, NULL) != NULL;
+    const char *url = named_url(args, room);
+    /* Who logs in is not held up by what an earlier login has left. */
+    if (!data_named && args_word(args, "URL") == NULL && config_load(&config, err) < 0)
         return -1;
-    if (find_key(args, !url_given || data_given || is_loopback(&s), &s, err) < 0)
+    if (url == NULL && config.found)
+        url = config.url;
+    bool url_given = url != NULL;
+    if (url == NULL)
+        url = url_of_data(s.data, room) ? room : "http://" DEFAULT_LISTEN;
+    if (settings_set_url(&s, url, err) < 0 ||
+        find_key(args, &config, !url_given || data_given || is_loopback(&s), &s, err) < 0 ||
+        find_workspace(args, &config, &s, err) < 0)
         return -1;
     *ret_settings = s;
+    if (s.workspace_text[0] != '\0')
+        ret_settings->workspace = ret_settings->workspace_text;
     return 0;
 }

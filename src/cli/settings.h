@@ -4,12 +4,15 @@
 /*
  * Where the server is and which key opens it.
  *
- *   URL   --url, CELLA_URL, the fourth line of DIR/run/server, http://127.0.0.1:7070
- *   key   --api-key, CELLA_API_KEY, BL_API_KEY, DIR/api-key
- *   DIR   --data, CELLA_DATA, /var/lib/cella
+ *   URL        --url, CELLA_URL, BL_API_URL, `cella login`, the fourth line of DIR/run/server,
+ *              http://127.0.0.1:7070
+ *   key        --api-key, CELLA_API_KEY, BL_API_KEY, `cella login`, DIR/api-key
+ *   workspace  --workspace, CELLA_WORKSPACE, BL_WORKSPACE, `cella login`
+ *   DIR        --data, CELLA_DATA, /var/lib/cella
  *
- * A key from a file is only sent to the server that wrote it: not to a URL on another machine that
- * was named without naming DIR too.
+ * A key from a file is only sent to the server that it is for: the one of `cella login` to the URL
+ * that was logged in to, that of DIR not to a URL on another machine that was named without naming
+ * DIR too. Who names DIR means that server, and not the one of `cella login`.
  */
 
 #include <stdbool.h>
@@ -17,7 +20,7 @@
 #include "base/error.h"
 #include "cli/args.h"
 
-enum { URL_MAX = 512, KEY_MAX = 512, SETTINGS_PATH_MAX = 4096 };
+enum { URL_MAX = 512, KEY_MAX = 2048 + 1, SETTINGS_PATH_MAX = 4096 };
 
 struct settings {
     char url[URL_MAX];                   /* for messages */
@@ -26,7 +29,8 @@ struct settings {
     char key[KEY_MAX];                   /* "": none was found */
     char key_problem[ERROR_MESSAGE_MAX]; /* why not; "" when there is one */
     const char *data;                    /* borrowed */
-    const char *workspace;               /* borrowed; NULL: the key's own */
+    const char *workspace;               /* NULL: the key's own. Borrowed, or workspace_text */
+    char workspace_text[64];
 };
 
 int settings_find(const struct args *args, struct settings *ret_settings, struct error *err);

@@ -12,6 +12,7 @@
 
 #include "cmocka_all.h"
 #include "base/cleanup.h"
+#include "cli/config.h"
 
 static const struct option_row options[] = {
     {.name = "url", .kind = OPTION_TEXT, .value = "URL"},
@@ -59,21 +60,23 @@ static void put(const char *dir, const char *name, const char *text)
 
 static int setup(void **state)
 {
-    static const char *const variables[] = {"CELLA_URL", "CELLA_API_KEY", "BL_API_KEY",
-                                            "CELLA_DATA"};
+    static const char *const variables[] = {"CELLA_URL",  "CELLA_API_KEY",   "BL_API_KEY",
+                                            "CELLA_DATA", "CELLA_WORKSPACE", "BL_WORKSPACE",
+                                            "BL_API_URL", "CELLA_CONFIG",    "XDG_CONFIG_HOME"};
     for (size_t i = 0; i < ARRAY_LEN(variables); i++)
         unsetenv(variables[i]);
     char *dir = strdup("/tmp/cella-cli-test-XXXXXX"), path[64];
     if (dir == NULL || mkdtemp(dir) == NULL)
         return -1;
     snprintf(path, sizeof(path), "%s/run", dir);
+    setenv("HOME", dir, 1);
     *state = dir;
     return mkdir(path, 0700);
 }
 
 static int teardown(void **state)
 {
-    static const char *const names[] = {"run/server", "api-key", "run", ""};
+    static const char *const names[] = {"run/server", "api-key", "config", "run", ""};
     for (size_t i = 0; i < ARRAY_LEN(names); i++) {
         char path[256];
         snprintf(path, sizeof(path), "%s/%s", data_dir(state), names[i]);
@@ -149,6 +152,101 @@ static void test_key_of_a_file_stays_here(void **state)
     assert_string_equal(s.key, "secret");
 }
 
+/* Leaves a config as `cella login` does, and gives its path. */
+static const char *log_in(void **state, const char *url, const char *key, const char *workspace)
+{
+    static char path[256];
+    struct config config = {.found = true};
+    snprintf(config.url, sizeof(config.url), "%s", url);
+    snprintf(config.key, sizeof(config.key), "%s", key);
+    snprintf(config.workspace, sizeof(config.workspace), "%s", workspace);
+    snprintf(path, sizeof(path), "%s/config", data_dir(state));
+    setenv("CELLA_CONFIG", path, 1);
+    assert_int_equal(config_save(&config, NULL), 0);
+    return path;
+}
+
+static void test_login(void **state)
+{
+    struct settings s;
+    struct error err = {0};
+    log_in(state, "http://192.0.2.1:80", "mine", "blue");
+    assert_int_equal(FIND(&s, &err), 0);
+    assert_string_equal(s.url, "http://192.0.2.1:80");
+    assert_string_equal(s.key, "mine");
+    assert_string_equal(s.workspace, "blue");
+    /* The same server by another way. */
+    assert_int_equal(FIND(&s, &err, (char *)"--url=http://192.0.2.1:80/"), 0);
+    assert_string_equal(s.key, "mine");
+    /* Another server does not get its key, nor its workspace. */
+    assert_int_equal(FIND(&s, &err, (char *)"--url=http://192.0.2.2:80"), 0);
+    assert_string_equal(s.key, "");
+    assert_null(s.workspace);
+    setenv("CELLA_URL", "http://192.0.2.3:80", 1);
+    assert_int_equal(FIND(&s, &err), 0);
+    assert_string_equal(s.url, "http://192.0.2.3:80");
+    assert_string_equal(s.key, "");
+    unsetenv("CELLA_URL");
+    /* Nor does a folder that is named. */
+    assert_int_equal(FIND(&s, &err, (char *)"--data", data_dir(state)), 0);
+    assert_string_equal(s.url, "http://127.0.0.1:7070");
+    assert_string_equal(s.key, "");
+    setenv("CELLA_WORKSPACE", "red", 1);
+    assert_int_equal(FIND(&s, &err), 0);
+    assert_string_equal(s.workspace, "red");
+    assert_int_equal(FIND(&s, &err, (char *)"--workspace=green"), 0);
+    assert_string_equal(s.workspace, "green");
+    assert_int_equal(FIND(&s, &err, (char *)"--workspace=a\r\nb: c"), -1);
+    assert_int_equal(err.code, ERROR_INVALID_NAME);
+}
+
+static void test_broken_login(void **state)
+{
+    struct settings s;
+    struct error err = {0};
+    const char *path = log_in(state, "http://192.0.2.1:80", "mine", "");
+    assert_int_equal(chmod(path, 0640), 0);
+    assert_int_equal(FIND(&s, &err), -1);
+    assert_int_equal(err.code, ERROR_PERMISSION_DENIED);
+    assert_non_null(strstr(err.message, path));
+    static const char *const texts[] = {"",
+                                        "{",
+                                        "[]",
+                                        "{\"apiKey\": \"x\"}",
+                                        "{\"url\": \"x\", \"apiKey\": \"a\\nb\"}",
+                                        "{\"url\": \"x\", \"key\": \"a\"}"};
+    assert_int_equal(chmod(path, 0600), 0);
+    for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
+        put(data_dir(state), "config", texts[i]);
+        assert_int_equal(FIND(&s, &err), -1);
+        assert_non_null(strstr(err.message, path));
+    }
+    bool was_there = false;
+    assert_int_equal(config_remove(&was_there, &err), 0);
+    assert_true(was_there);
+    assert_int_equal(config_remove(&was_there, &err), 0);
+    assert_false(was_there);
+    assert_int_equal(FIND(&s, &err), 0);
+}
+
+static void test_blaxel(void **state)
+{
+    struct settings s;
+    struct error err = {0};
+    static const char *const urls[] = {"http://127.0.0.4:1/v0", "http://127.0.0.4:1/v0/",
+                                       "http://127.0.0.4:1"};
+    setenv("BL_WORKSPACE", "theirs", 1);
+    for (size_t i = 0; i < ARRAY_LEN(urls); i++) {
+        setenv("BL_API_URL", urls[i], 1);
+        assert_int_equal(FIND(&s, &err), 0);
+        assert_string_equal(s.url, "http://127.0.0.4:1");
+        assert_string_equal(s.workspace, "theirs");
+    }
+    setenv("CELLA_URL", "http://127.0.0.5:1", 1);
+    assert_int_equal(FIND(&s, &err), 0);
+    assert_string_equal(s.url, "http://127.0.0.5:1");
+}
+
 static void test_urls(void **state)
 {
     static const struct {
@@ -197,6 +295,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_default, setup, teardown),
         cmocka_unit_test_setup_teardown(test_order, setup, teardown),
         cmocka_unit_test_setup_teardown(test_key_of_a_file_stays_here, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_login, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_broken_login, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_blaxel, setup, teardown),
         cmocka_unit_test(test_urls),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

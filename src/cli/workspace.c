@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* `cella workspace …` and `cella key …`: who is apart from whom, and who gets in. */
+
+#include "cli/verbs.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/duration.h"
+#include "cli/client.h"
+#include "cli/output.h"
+#include "cli/table.h"
+
+/* A request below `path`, with an encoded name behind it and a query, either of which may be NULL.
+ */
+static int call(struct invocation *inv, const char *method, const char *path, const char *name,
+                const char *query, yyjson_mut_doc *body, yyjson_val **ret_root, struct error *err)
+{
+    _cleanup_buf_ struct buf target = BUF_INIT(TARGET_MAX);
+    buf_adds(&target, path);
+    if (name != NULL) {
+        buf_addc(&target, '/');
+        target_add(&target, name, false);
+    }
+    if (query != NULL)
+        buf_adds(&target, query);
+    /* Deleting by force takes as long as its sandboxes do. */
+    return client_json(inv->client, method, &target, body, query != NULL ? -1 : 0, ret_root, err);
+}
+
+static int print_message(yyjson_val *root, struct error *err)
+{
+    _cleanup_buf_ struct buf out = BUF_INIT(OUTPUT_MAX);
+    text_add_plain(&out, client_text(root, "/message"));
+    buf_addc(&out, '\n');
+    return output_buf(&out, err);
+}
+
+/* --- workspaces --- */
+
+int verb_workspace_list(struct invocation *inv, int *ret_status, struct error *err)
+{
+    static const char *const titles[] = {"NAME", "CREATED", "BY"};
+    yyjson_val *root, *item;
+    if (call(inv, "GET", "/v0/workspaces", NULL, NULL, NULL, &root, err) < 0)
+        return -1;
+    if (inv->json)
+        return output_json(root, err);
+    _cleanup_table_ struct table *table = table_new(titles, ARRAY_LEN(titles));
+    size_t i, count;
+    yyjson_arr_foreach(yyjson_obj_get(root, "workspaces"), i, count, item)
+    {
+        table_cell(table, client_text(item, "/name"));
+        table_cell(table, client_text(item, "/createdAt"));
+        table_cell(table, client_text(item, "/createdBy"));
+    }
+    return output_table(table, err);
+}
+
+int verb_workspace_create(struct invocation *inv, int *ret_status, struct error *err)
+{
+    yyjson_mut_val *object;
+    yyjson_mut_doc *body = client_body(inv->client, &object);
+    yyjson_val *root;
+    yyjson_mut_obj_add_str(body, object, "name", args_word(inv->args, "WORKSPACE"));
+    if (call(inv, "POST", "/v0/workspaces", NULL, NULL, body, &root, err) < 0)
+        return -1;
+    if (inv->json)
+        return output_json(root, err);
+    _cleanup_buf_ struct buf out = BUF_INIT(OUTPUT_MAX);
+    text_add_plain(&out, client_text(root, "/name"));
+    buf_addc(&out, '\n');
+    return output_buf(&out, err);
+}
+
+int verb_workspace_delete(struct invocation *inv, int *ret_status, struct error *err)
+{
+    const char *query = args_flag(inv->args, "force") ? "?force=true" : NULL;
+    yyjson_val *root;
+    if (call(inv, "DELETE", "/v0/workspaces", args_word(inv->args, "WORKSPACE"), query, NULL, &root,
+             err) < 0)
+        return -1;
+    return inv->json ? output_json(root, err) : print_message(root, err);
+}
+
+/* --- keys --- */
+
+static void scopes_cell(struct table *table, yyjson_val *key)
+{
+    _cleanup_buf_ struct buf text = BUF_INIT(256);
+    yyjson_val *scope;
+    size_t i, count;
+    yyjson_arr_foreach(yyjson_obj_get(key, "scopes"), i, count, scope)
+    {
+        struct slice name = client_text(scope, "");
+        buf_addf(&text, "%s%.*s", i > 0 ? "," : "", (int)name.len, name.data);
+    }
+    table_cell(table, (struct slice){text.data, text.len});
+}
+
+int verb_key_list(struct invocation *inv, int *ret_status, struct error *err)
+{
+    static const char *const titles[] = {"ID",      "NAME", "BEGINS", "SCOPES",
+                                         "CREATED", "USED", "EXPIRES"};
+    yyjson_val *root, *key;
+    if (call(inv, "GET", "/v0/api-keys", NULL, NULL, NULL, &root, err) < 0)
+        return -1;
+    if (inv->json)
+        return output_json(root, err);
+    _cleanup_table_ struct table *table = table_new(titles, ARRAY_LEN(titles));
+    size_t i, count;
+    yyjson_arr_foreach(yyjson_obj_get(root, "keys"), i, count, key)
+    {
+        table_cell(table, client_text(key, "/id"));
+        table_cell(table, client_text(key, "/name"));
+        table_cell(table, client_text(key, "/prefix"));
+        scopes_cell(table, key);
+        table_cell(table, client_text(key, "/createdAt"));
+        table_cell(table, client_text(key, "/lastUsedAt"));
+        table_cell(table, client_text(key, "/expiresAt"));
+    }
+    return output_table(table, err);
+}
+
+static int key_body(const struct invocation *inv, yyjson_mut_doc **ret_body, struct error *err)
+{
+    yyjson_mut_val *object;
+    yyjson_mut_doc *body = client_body(inv->client, &object);
+    const char *scope = args_option(inv->args, "scope", NULL);
+    const char *expires = args_option(inv->args, "expires", NULL);
+    uint64_t seconds;
+    yyjson_mut_obj_add_str(body, object, "name", args_word(inv->args, "KEY"));
+    if (scope != NULL)
+        yyjson_mut_arr_add_str(body, yyjson_mut_obj_add_arr(body, object, "scopes"), scope);
+    if (expires != NULL) {
+        if (duration_seconds(expires, &seconds, err) < 0)
+            return error_prefix(err, "--expires");
+        yyjson_mut_obj_add_uint(body, object, "expiresIn", seconds);
+    }
+    *ret_body = body;
+    return 0;
+}
+
+int verb_key_create(struct invocation *inv, int *ret_status, struct error *err)
+{
+    static const char *const titles[] = {"ID", "NAME", "KEY"};
+    yyjson_mut_doc *body = NULL;
+    yyjson_val *root;
+    if (key_body(inv, &body, err) < 0 ||
+        call(inv, "POST", "/v0/api-keys", NULL, NULL, body, &root, err) < 0)
+        return -1;
+    if (inv->json)
+        return output_json(root, err);
+    _cleanup_table_ struct table *table = table_new(titles, ARRAY_LEN(titles));
+    table_cell(table, client_text(root, "/id"));
+    table_cell(table, client_text(root, "/name"));
+    table_cell(table, client_text(root, "/secret"));
+    if (output_table(table, err) < 0)
+        return -1;
+    fprintf(stderr, "The key is not shown again.\n");
+    return 0;
+}
+
+/* People know a key by its name, programs by its id. */
+static int find_key_id(struct invocation *inv, const char *wanted, const char **ret_id,
+                       struct error *err)
+{
+    yyjson_val *root, *key;
+    size_t i, count;
+    if (call(inv, "GET", "/v0/api-keys", NULL, NULL, NULL, &root, err) < 0)
+        return -1;
+    *ret_id = wanted;
+    yyjson_arr_foreach(yyjson_obj_get(root, "keys"), i, count, key)
+    {
+        if (slice_eq(client_text(key, "/id"), slice_of(wanted)))
+            return 0;
+        if (slice_eq(client_text(key, "/name"), slice_of(wanted)))
+            *ret_id = client_text(key, "/id").data;
+    }
+    return 0;
+}
+
+int verb_key_delete(struct invocation *inv, int *ret_status, struct error *err)
+{
+    const char *id;
+    yyjson_val *root;
+    if (find_key_id(inv, args_word(inv->args, "KEY"), &id, err) < 0 ||
+        call(inv, "DELETE", "/v0/api-keys", id, NULL, NULL, &root, err) < 0)
+        return -1;
+    return inv->json ? output_json(root, err) : print_message(root, err);
+}
