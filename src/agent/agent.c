@@ -110,7 +110,7 @@ static void reap(struct agent *agent)
         if (pid <= 0)
             break;
         if (!processes_reaped(agent, pid, status) && !terminals_reaped(agent, pid, status))
-            files_worker_reaped(agent, pid);
+            files_worker_reaped(agent, pid, status);
     }
 }
 
@@ -135,6 +135,8 @@ static int next_timeout(const struct agent *agent, uint64_t now)
         deadline = terminals;
     if (agent->accept_at != 0 && agent->accept_at < deadline)
         deadline = agent->accept_at;
+    if (files_deadline(agent) < deadline)
+        deadline = files_deadline(agent);
     if (deadline == UINT64_MAX)
         return -1;
     if (deadline <= now)
@@ -158,6 +160,7 @@ static void turn(struct agent *agent)
     }
     processes_tick(agent, agent_monotonic_ms());
     terminals_tick(agent);
+    files_tick(agent, agent_monotonic_ms());
     processes_drop(agent);
     connections_sweep(agent);
     terminals_drop(agent);
@@ -213,6 +216,7 @@ int agent_run(const struct agent_config *config, struct error *err)
     if (agent.epoll_fd < 0)
         return error_sys(err, "epoll_create1");
     raise_nofile(&agent);
+    files_start(&agent);
     launch_init(&agent);
     fcntl(config->listen_fd, F_SETFL, O_NONBLOCK);
     /* Orphans come to pid 1; elsewhere (a container with another init) they have to be asked for.

@@ -14,6 +14,7 @@
 #include <sys/resource.h>
 #include <sys/types.h>
 
+#include "agent/files.h"
 #include "agent/launch.h"
 #include "agent/watch.h"
 #include "base/error.h"
@@ -25,10 +26,11 @@ struct terminal;
 
 struct agent_config {
     int listen_fd;
-    int cgroup_fd;        /* -1: no cgroups; a command's tree is its process group */
-    int join_fd;          /* the first of join_count open `tasks` files */
-    unsigned join_count;  /* at most AGENT_JOIN_MAX */
-    bool ends_on_sigterm; /* not as pid 1, which only the warden ends */
+    int cgroup_fd;         /* -1: no cgroups; a command's tree is its process group */
+    int join_fd;           /* the first of join_count open `tasks` files */
+    unsigned join_count;   /* at most AGENT_JOIN_MAX */
+    bool ends_on_sigterm;  /* not as pid 1, which only the warden ends */
+    const char *state_dir; /* agent/state_dir.h */
 };
 
 struct agent {
@@ -58,8 +60,7 @@ struct agent {
 
     struct launch_pad launch;
 
-    pid_t file_workers[FILE_WORKERS_MAX];
-    unsigned file_worker_count;
+    struct file_workers file_workers;
 };
 
 /* Serves until the end (SIGTERM, if so configured). Takes the fds of the config over. */

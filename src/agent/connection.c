@@ -130,11 +130,11 @@ static void read_in(struct connection *connection)
 static bool hand_over(struct agent *agent, struct connection *connection,
                       const struct frame_header *header)
 {
-    if (connection->had_frames || header->type < FILE_STAT || header->type > FILE_END)
+    if (connection->had_frames || header->type < FILE_STAT || header->type > FILE_TYPES_LAST)
         return false;
     struct error err;
     struct slice received = {connection->in.data, connection->in.len};
-    if (files_start_worker(agent, connection->watch.fd, received, &err) < 0)
+    if (files_start_worker(agent, connection->watch.fd, header->type, received, &err) < 0)
         connection_answer_error(agent, connection, header->id, &err);
     connection->broken = true; /* ours; the worker has its own */
     return true;

@@ -24,12 +24,9 @@ static int check_way(const char *path, struct error *err)
 int file_mkdir(struct file_worker *worker, uint32_t id, const void *msg, struct error *err)
 {
     const struct file_mkdir *mkdir = msg;
-    if (mkdir->mode != FILE_MODE_DEFAULT && mkdir->mode > 07777)
-        return error_set(err, ERROR_INVALID_ARGUMENT, "%.200s: mode %llo is over 7777", mkdir->path,
-                         (unsigned long long)mkdir->mode);
     _cleanup_fd_ int fd = -1;
-    if (path_check(mkdir->path, err) < 0 || check_way(mkdir->path, err) < 0 ||
-        path_make_dirs(mkdir->path, &fd, err) < 0)
+    if (path_check(mkdir->path, err) < 0 || path_check_mode(mkdir->path, mkdir->mode, err) < 0 ||
+        check_way(mkdir->path, err) < 0 || path_make_dirs(mkdir->path, &fd, err) < 0)
         return -1;
     /* fd is O_PATH, which fchmod() does not take. */
     if (mkdir->mode != FILE_MODE_DEFAULT && fchmodat(fd, ".", (mode_t)mkdir->mode, 0) < 0)

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "wire/messages.h"
 
 enum { RACES_MAX = 64 };
 
@@ -23,6 +24,14 @@ int path_check(const char *path, struct error *err)
     if (strlen(path) >= PATH_BYTES_MAX)
         return error_set(err, ERROR_INVALID_PATH, "the path is longer than %d bytes",
                          PATH_BYTES_MAX - 1);
+    return 0;
+}
+
+int path_check_mode(const char *path, uint64_t mode, struct error *err)
+{
+    if (mode != FILE_MODE_DEFAULT && mode > 07777)
+        return error_set(err, ERROR_INVALID_ARGUMENT, "%.200s: mode %llo is over 7777", path,
+                         (unsigned long long)mode);
     return 0;
 }
 
@@ -86,8 +95,7 @@ static int open_prefix(const char *path, size_t len)
     return path_open(prefix, O_PATH | O_DIRECTORY);
 }
 
-/* How much of the path exists: the end of its longest prefix that can be opened. */
-static int longest_prefix(const char *path, size_t *ret_len)
+int path_open_nearest(const char *path, size_t *ret_len)
 {
     size_t len = strlen(path);
     for (;;) {
@@ -108,7 +116,7 @@ int path_make_dirs(const char *path, int *ret_fd, struct error *err)
     if (path_check(path, err) < 0)
         return -1;
     size_t len;
-    _cleanup_fd_ int fd = longest_prefix(path, &len);
+    _cleanup_fd_ int fd = path_open_nearest(path, &len);
     while (fd >= 0 && path[len + strspn(path + len, "/")] != '\0') {
         size_t start = len + strspn(path + len, "/");
         len = component_end(path, len);

@@ -17,6 +17,9 @@ enum { PATH_NAME_SIZE = 256 };
 /* INVALID_PATH unless it is absolute and short enough. */
 int path_check(const char *path, struct error *err);
 
+/* INVALID_ARGUMENT unless it is FILE_MODE_DEFAULT or up to 07777. */
+int path_check_mode(const char *path, uint64_t mode, struct error *err);
+
 /* Opens it; flags as of open(), O_CLOEXEC is added. Sets errno alone, so that a caller can choose
  * its words. */
 int path_open(const char *path, uint64_t flags);
@@ -31,6 +34,10 @@ struct path_place {
 /* Cuts the last name off: slashes at the end do not count; no name at all ("/"), "." and ".."
  * are INVALID_PATH. Opens nothing. */
 int path_split(const char *path, struct path_place *ret_place, struct error *err);
+
+/* Opens the longest prefix of the path that is there as a directory (O_PATH); *ret_len is where it
+ * ends. Sets errno alone. */
+int path_open_nearest(const char *path, size_t *ret_len);
 
 /* Opens a directory (O_PATH), making it and its parents (0755) where they are missing. */
 int path_make_dirs(const char *path, int *ret_fd, struct error *err);

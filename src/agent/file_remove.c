@@ -16,6 +16,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "agent/file_entry.h"
 #include "agent/file_path.h"
 #include "agent/file_worker.h"
 #include "base/cleanup.h"
@@ -190,5 +191,6 @@ int file_remove(struct file_worker *worker, uint32_t id, const void *msg, struct
         if (remove_tree(&fd, place.name, err) < 0)
             return error_prefix(err, "%.150s", remove->path);
     }
-    return file_answer(worker, &wire_ok_schema, id, NULL, err);
+    struct entry_names names = ENTRY_NAMES_INIT;
+    return file_answer_entry(worker, id, remove->path, &st, NULL, &names, err);
 }

@@ -47,6 +47,7 @@ int file_answer_entry(struct file_worker *worker, uint32_t id, const char *path,
         .owner = id_names_get(&names->users, st->st_uid),
         .group = id_names_get(&names->groups, st->st_gid),
         .target = target,
+        .inode = st->st_ino,
     };
     return file_answer(worker, &file_entry_schema, id, &entry, err);
 }

@@ -5,6 +5,7 @@
 #include "agent/file_worker.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/time.h>
@@ -78,15 +79,22 @@ union message {
     struct file_write write;
     struct file_mkdir mkdir;
     struct file_remove remove;
+    struct file_tree_get tree;
 };
 
 static const struct verb {
     const struct wire_schema *schema;
     int (*serve)(struct file_worker *worker, uint32_t id, const void *msg, struct error *err);
+    bool takes_content; /* frames up to a FILE_END follow the request */
 } verbs[] = {
-    {&file_stat_schema, file_stat},   {&file_list_schema, file_list},
-    {&file_read_schema, file_read},   {&file_write_schema, file_write},
-    {&file_mkdir_schema, file_mkdir}, {&file_remove_schema, file_remove},
+    {&file_stat_schema, file_stat},
+    {&file_list_schema, file_list},
+    {&file_read_schema, file_read},
+    {&file_write_schema, file_write, .takes_content = true},
+    {&file_mkdir_schema, file_mkdir},
+    {&file_remove_schema, file_remove},
+    {&file_tree_schema, file_tree_get},
+    {&file_tree_put_schema, file_tree_put, .takes_content = true},
 };
 
 static const struct verb *find_verb(uint16_t type)
@@ -113,7 +121,7 @@ static void drain(struct file_worker *worker)
                 return;
             left -= n;
         }
-        worker->owed = header.type == FILE_DATA;
+        worker->owed = header.type != FILE_END;
     }
 }
 
@@ -124,7 +132,7 @@ static int serve(struct file_worker *worker, const struct frame_header *header,
     const struct verb *verb = find_verb(header->type);
     if (verb == NULL)
         return error_set(err, ERROR_INVALID_ARGUMENT, "no request of type %u here", header->type);
-    worker->owed = header->type == FILE_WRITE;
+    worker->owed = verb->takes_content;
     if (wire_decode(verb->schema, payload, &msg, err) < 0)
         return -1;
     return verb->serve(worker, header->id, &msg, err);
@@ -151,13 +159,14 @@ static int serve_next(struct file_worker *worker, struct error *err)
     return file_flush(worker, err);
 }
 
-void file_worker_run(int fd, struct slice received)
+void file_worker_run(int fd, struct slice received, const char *state_dir)
 {
     struct file_worker worker = {
         .fd = fd,
         .received = received,
         .in = BUF_INIT(WIRE_PAYLOAD_MAX),
         .out = BUF_INIT(WIRE_PAYLOAD_MAX + FLUSH_AT),
+        .state_dir = state_dir,
     };
     struct timeval idle = {.tv_sec = IDLE_SECONDS}, slow = {.tv_sec = SLOW_SECONDS};
     setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &idle, sizeof(idle));
@@ -167,4 +176,5 @@ void file_worker_run(int fd, struct slice received)
         ;
     buf_release(&worker.in);
     buf_release(&worker.out);
+    free(worker.piece);
 }

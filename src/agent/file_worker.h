@@ -22,12 +22,14 @@ struct file_worker {
     struct slice received; /* bytes that the agent had read already; they come first */
     struct buf in;
     struct buf out;
+    char *piece; /* WIRE_DATA_CHUNK bytes once content came in */
     bool lost;
-    bool owed; /* the sender's FILE_DATA … FILE_END of a FILE_WRITE are still to come */
+    bool owed;             /* the sender's frames up to a FILE_END are still to come */
+    const char *state_dir; /* what outlives a worker is kept there (agent/state_dir.h) */
 };
 
 /* Serves the connection until its end. */
-void file_worker_run(int fd, struct slice received);
+void file_worker_run(int fd, struct slice received, const char *state_dir);
 
 /* Reads exactly len bytes; -1 and `lost` at the end of the stream. */
 int file_receive(struct file_worker *worker, void *to, size_t len, struct error *err);
@@ -47,3 +49,5 @@ int file_read(struct file_worker *worker, uint32_t id, const void *msg, struct e
 int file_write(struct file_worker *worker, uint32_t id, const void *msg, struct error *err);
 int file_mkdir(struct file_worker *worker, uint32_t id, const void *msg, struct error *err);
 int file_remove(struct file_worker *worker, uint32_t id, const void *msg, struct error *err);
+int file_tree_get(struct file_worker *worker, uint32_t id, const void *msg, struct error *err);
+int file_tree_put(struct file_worker *worker, uint32_t id, const void *msg, struct error *err);

@@ -1,62 +1,147 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Birth and death of file workers. */
+/*
+ * Birth and death of file workers, and the housekeeper: a child that puts away what dead workers
+ * left in the state directory. It runs when the agent starts, when a worker was killed, and from
+ * time to time while something is there that may grow old.
+ */
 
 #include "agent/files.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "agent/agent.h"
 #include "agent/file_worker.h"
+#include "agent/tree_journal.h"
 #include "base/limits.h"
+#include "wire/messages.h"
 
-static _Noreturn void become_worker(int fd, struct slice received)
+enum { HOUSE_EVERY_MS = 5 * 60 * 1000 };
+
+static void become_child(void)
 {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (fd > STDERR_FILENO + 1)
-        syscall(SYS_close_range, STDERR_FILENO + 1, fd - 1, 0);
-    syscall(SYS_close_range, fd + 1, ~0U, 0);
-    fcntl(fd, F_SETFL, 0); /* blocking; the agent is done with it */
     umask(022);
     sigset_t none;
     sigemptyset(&none);
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN); /* an error like any other */
     sigprocmask(SIG_SETMASK, &none, NULL);
-    file_worker_run(fd, received);
+}
+
+static _Noreturn void become_worker(int fd, struct slice received, const char *state_dir)
+{
+    if (fd > STDERR_FILENO + 1)
+        syscall(SYS_close_range, STDERR_FILENO + 1, fd - 1, 0);
+    syscall(SYS_close_range, fd + 1, ~0U, 0);
+    fcntl(fd, F_SETFL, 0); /* blocking; the agent is done with it */
+    become_child();
+    file_worker_run(fd, received, state_dir);
     _exit(0);
 }
 
-int files_start_worker(struct agent *agent, int fd, struct slice received, struct error *err)
+int files_start_worker(struct agent *agent, int fd, uint16_t type, struct slice received,
+                       struct error *err)
 {
-    if (agent->file_worker_count == FILE_WORKERS_MAX)
-        return error_set(err, ERROR_LIMIT_EXCEEDED, "%d file operations are under way already",
-                         FILE_WORKERS_MAX);
+    struct file_workers *workers = &agent->file_workers;
+    bool watches = type == FILE_WATCH;
+    if (watches ? workers->watching == WATCH_WORKERS_MAX
+                : workers->count - workers->watching == FILE_WORKERS_MAX)
+        return error_set(err, ERROR_LIMIT_EXCEEDED, "%d file %s are under way already",
+                         watches ? WATCH_WORKERS_MAX : FILE_WORKERS_MAX,
+                         watches ? "watches" : "operations");
     pid_t pid = fork();
     if (pid < 0)
         return error_sys(err, "starting a file worker");
     if (pid == 0)
-        become_worker(fd, received);
-    agent->file_workers[agent->file_worker_count++] = pid;
+        become_worker(fd, received, agent->config.state_dir);
+    workers->items[workers->count++] = (struct file_worker_child){pid, watches};
+    workers->watching += watches;
+    if (type >= UPLOAD_START && workers->house_at == 0)
+        workers->house_at = agent_monotonic_ms() + HOUSE_EVERY_MS;
     return 0;
 }
 
-void files_worker_reaped(struct agent *agent, pid_t pid)
+/* --- housekeeping --- */
+
+static pid_t start_housekeeper(struct agent *agent, bool starting)
 {
-    for (unsigned i = 0; i < agent->file_worker_count; i++)
-        if (agent->file_workers[i] == pid) {
-            agent->file_workers[i] = agent->file_workers[--agent->file_worker_count];
-            return;
-        }
+    pid_t pid = fork();
+    if (pid != 0)
+        return pid;
+    syscall(SYS_close_range, STDERR_FILENO + 1, ~0U, 0);
+    become_child();
+    tree_journals_recover(agent->config.state_dir);
+    _exit(0);
+}
+
+static void keep_house(struct agent *agent)
+{
+    struct file_workers *workers = &agent->file_workers;
+    workers->house_at = 0;
+    if (workers->housekeeper == 0 && access(agent->config.state_dir, F_OK) == 0)
+        workers->housekeeper = start_housekeeper(agent, false);
+    if (workers->housekeeper < 0) { /* no process to be had now */
+        workers->housekeeper = 0;
+        workers->house_at = agent_monotonic_ms() + HOUSE_EVERY_MS;
+    }
+}
+
+void files_start(struct agent *agent)
+{
+    if (access(agent->config.state_dir, F_OK) < 0)
+        return;
+    /* Waited for: whoever comes first must not find half a tree. */
+    pid_t pid = start_housekeeper(agent, true);
+    while (pid > 0 && waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+        ;
+}
+
+void files_tick(struct agent *agent, uint64_t now)
+{
+    if (agent->file_workers.house_at != 0 && agent->file_workers.house_at <= now)
+        keep_house(agent);
+}
+
+uint64_t files_deadline(const struct agent *agent)
+{
+    return agent->file_workers.house_at == 0 ? UINT64_MAX : agent->file_workers.house_at;
+}
+
+/* --- ends --- */
+
+void files_worker_reaped(struct agent *agent, pid_t pid, int status)
+{
+    struct file_workers *workers = &agent->file_workers;
+    if (pid == workers->housekeeper) {
+        workers->housekeeper = 0;
+        if (WIFEXITED(status) && WEXITSTATUS(status) != 0) /* something is left */
+            workers->house_at = agent_monotonic_ms() + HOUSE_EVERY_MS;
+        return;
+    }
+    for (unsigned i = 0; i < workers->count; i++) {
+        if (workers->items[i].pid != pid)
+            continue;
+        workers->watching -= workers->items[i].watches;
+        workers->items[i] = workers->items[--workers->count];
+        if (WIFSIGNALED(status))
+            keep_house(agent);
+        return;
+    }
 }
 
 void files_end_workers(struct agent *agent)
 {
-    for (unsigned i = 0; i < agent->file_worker_count; i++)
-        kill(agent->file_workers[i], SIGKILL);
+    struct file_workers *workers = &agent->file_workers;
+    for (unsigned i = 0; i < workers->count; i++)
+        kill(workers->items[i].pid, SIGKILL);
+    if (workers->housekeeper > 0)
+        kill(workers->housekeeper, SIGKILL);
 }

@@ -16,12 +16,14 @@
 #include <unistd.h>
 
 #include "agent/agent.h"
+#include "agent/state_dir.h"
 #include "base/prompt.h"
 #include "wire/birth.h"
 
 static int usage(void)
 {
-    fputs("usage: cella-agent JOIN_COUNT|none  (started by the warden, see wire/birth.h)\n",
+    fputs("usage: cella-agent JOIN_COUNT|none [STATE_DIR]  (started by the warden, see "
+          "wire/birth.h)\n",
           stderr);
     return 2;
 }
@@ -37,13 +39,14 @@ static void fill_stdio(void)
 
 int main(int argc, char **argv)
 {
-    if (argc != 2)
+    if (argc != 2 && argc != 3)
         return usage();
     struct agent_config config = {
         .listen_fd = AGENT_FD_LISTEN,
         .cgroup_fd = -1,
         .join_fd = AGENT_FD_JOIN,
         .ends_on_sigterm = getpid() != 1,
+        .state_dir = argc == 3 ? argv[2] : STATE_DIR,
     };
     if (strcmp(argv[1], "none") != 0) {
         char *end;

@@ -63,6 +63,10 @@ const struct route api_routes[] = {
     IN_SANDBOX("GET",    "/health",             SCOPE_READ,   v0_sandbox_health),
     IN_SANDBOX("GET",    "/metrics",            SCOPE_READ,   v0_sandbox_metrics),
 
+    /* Before /filesystem/{path*}: a directory /tree of the sandbox is /filesystem//tree. */
+    IN_SANDBOX("GET",    "/filesystem/tree/{path*}", SCOPE_READ,  v0_tree_get),
+    IN_SANDBOX("PUT",    "/filesystem/tree/{path*}", SCOPE_WRITE, v0_tree_put),
+    IN_SANDBOX("DELETE", "/filesystem/tree/{path*}", SCOPE_WRITE, v0_tree_delete),
     IN_SANDBOX("GET",    "/filesystem/{path*}", SCOPE_READ,   v0_file_get),
     IN_SANDBOX("PUT",    "/filesystem/{path*}", SCOPE_WRITE,  v0_file_put),
     IN_SANDBOX("DELETE", "/filesystem/{path*}", SCOPE_WRITE,  v0_file_delete),

@@ -61,6 +61,7 @@
     X(PAYLOAD_TOO_LARGE, 413, 7)                                                                   \
     X(URI_TOO_LONG, 414, 7)                                                                        \
     X(UNSUPPORTED_MEDIA_TYPE, 415, 2)                                                              \
+    X(RANGE_NOT_SATISFIABLE, 416, 2)                                                               \
     X(EXPECTATION_FAILED, 417, 1)                                                                  \
     X(WAIT_TIMEOUT, 422, 6)                                                                        \
     X(UPGRADE_REQUIRED, 426, 2)                                                                    \

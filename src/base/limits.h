@@ -100,4 +100,25 @@ enum {
 
     FILE_WORKERS_MAX = 32,
     DIR_ENTRIES_MAX = 100 * 1000,
+
+    /* Trees of files */
+    TREE_DEPTH_MAX = 28,          /* levels in one answer: two of JSON's each */
+    TREE_ENTRIES_MAX = 50 * 1000, /* in one answer */
+    TREE_FILES_MAX = 10 * 1000,   /* in one put; each is an open file until all are there */
+
+    /* Watching and searching */
+    WATCH_WORKERS_MAX = 16, /* besides FILE_WORKERS_MAX: they stay for long */
+    WATCH_DIRS_MAX = 8192,  /* of one watch */
+    WATCH_QUEUE_MAX = 1 << 20,
+    PATTERNS_BYTES_MAX = 8 * 1024,
+    FIND_QUERY_MAX = 1024,
+    FIND_RESULTS_MAX = 10 * 1000,
+    FIND_FILE_MAX = 16 << 20, /* larger files are not searched */
+    FIND_TEXT_MAX = 512,
+    FIND_TIME_MAX_MS = 30 * 1000,
+
+    /* Uploads in parts */
+    UPLOADS_MAX = 32,             /* under way in one sandbox */
+    UPLOAD_PARTS_MAX = 10 * 1000, /* of one */
+    UPLOAD_IDLE_S = 60 * 60,      /* without a new part: then it is dropped */
 };

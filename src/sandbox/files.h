@@ -27,6 +27,10 @@ int sandbox_file_mkdir(struct sandboxes *s, const char *workspace, const char *n
                        struct file_entry *ret_entry, struct error *err);
 int sandbox_file_remove(struct sandboxes *s, const char *workspace, const char *name,
                         const char *path, bool recursive, struct error *err);
+/* The same, and says what it was: a link is a link, wherever it led. */
+int sandbox_file_remove_entry(struct sandboxes *s, const char *workspace, const char *name,
+                              const char *path, bool recursive, struct arena *arena,
+                              struct file_entry *ret_entry, struct error *err);
 
 /* A transfer under way, on a connection of its own. */
 struct file_transfer;

@@ -384,9 +384,111 @@ static const struct wire_field file_entry_fields[] = {
     STR_REQUIRED(8, struct file_entry, owner, NAME_BYTES_MAX),
     STR_REQUIRED(9, struct file_entry, group, NAME_BYTES_MAX),
     STR(10, struct file_entry, target, PATH_BYTES_MAX),
+    U64(11, struct file_entry, inode),
 };
 SCHEMA(file_entry_schema, FILE_ENTRY, struct file_entry, file_entry_fields);
 SCHEMA_EMPTY(file_end_schema, FILE_END);
+
+static const struct wire_field file_tree_fields[] = {
+    STR_REQUIRED(1, struct file_tree_get, path, PATH_BYTES_MAX),
+    U64(2, struct file_tree_get, depth),
+    U64(3, struct file_tree_get, entries_max),
+};
+SCHEMA(file_tree_schema, FILE_TREE, struct file_tree_get, file_tree_fields);
+
+static const struct wire_field file_tree_end_fields[] = {
+    U64(1, struct file_tree_end, cut),
+};
+SCHEMA(file_tree_end_schema, FILE_TREE_END, struct file_tree_end, file_tree_end_fields);
+SCHEMA(file_tree_put_schema, FILE_TREE_PUT, struct file_ref, file_ref_fields);
+
+static const struct wire_field file_tree_item_fields[] = {
+    STR_REQUIRED(1, struct file_tree_item, path, PATH_BYTES_MAX),
+    U64(2, struct file_tree_item, mode),
+    U64(3, struct file_tree_item, is_directory),
+};
+SCHEMA(file_tree_item_schema, FILE_TREE_ITEM, struct file_tree_item, file_tree_item_fields);
+
+static const struct wire_field file_watch_fields[] = {
+    STR_REQUIRED(1, struct file_watch, path, PATH_BYTES_MAX),
+    U64(2, struct file_watch, recursive),
+    STRV(3, struct file_watch, ignore, PATTERNS_BYTES_MAX),
+};
+SCHEMA(file_watch_schema, FILE_WATCH, struct file_watch, file_watch_fields);
+
+static const struct wire_field file_event_fields[] = {
+    U64(1, struct file_event, op),
+    STR_REQUIRED(2, struct file_event, dir, PATH_BYTES_MAX),
+    STR(3, struct file_event, name, NAME_BYTES_MAX),
+    STR(4, struct file_event, text, TEXT_MAX),
+};
+SCHEMA(file_event_schema, FILE_EVENT, struct file_event, file_event_fields);
+
+static const struct wire_field file_find_fields[] = {
+    STR_REQUIRED(1, struct file_find, path, PATH_BYTES_MAX),
+    U64(2, struct file_find, mode),
+    U64(3, struct file_find, flags),
+    STR(4, struct file_find, query, FIND_QUERY_MAX),
+    STRV(5, struct file_find, patterns, PATTERNS_BYTES_MAX),
+    STRV(6, struct file_find, exclude, PATTERNS_BYTES_MAX),
+    U64(7, struct file_find, results_max),
+    U64(8, struct file_find, time_ms),
+};
+SCHEMA(file_find_schema, FILE_FIND, struct file_find, file_find_fields);
+
+static const struct wire_field file_match_fields[] = {
+    STR_REQUIRED(1, struct file_match, path, PATH_BYTES_MAX),
+    U64(2, struct file_match, type),
+    U64(3, struct file_match, score),
+    U64(4, struct file_match, line),
+    U64(5, struct file_match, column),
+    BYTES(6, struct file_match, text, FIND_TEXT_MAX),
+};
+SCHEMA(file_match_schema, FILE_MATCH, struct file_match, file_match_fields);
+
+static const struct wire_field file_found_fields[] = {
+    U64(1, struct file_found, total),
+    U64(2, struct file_found, cut),
+};
+SCHEMA(file_found_schema, FILE_FOUND, struct file_found, file_found_fields);
+
+SCHEMA(upload_start_schema, UPLOAD_START, struct file_write, file_write_fields);
+
+static const struct wire_field upload_part_fields[] = {
+    STR_REQUIRED(1, struct upload_part, id, ID_MAX),
+    U64(2, struct upload_part, number),
+};
+SCHEMA(upload_part_schema, UPLOAD_PART, struct upload_part, upload_part_fields);
+
+static const struct wire_field upload_complete_fields[] = {
+    STR_REQUIRED(1, struct upload_complete, id, ID_MAX),
+    STRV(2, struct upload_complete, parts, 64 * UPLOAD_PARTS_MAX),
+};
+SCHEMA(upload_complete_schema, UPLOAD_COMPLETE, struct upload_complete, upload_complete_fields);
+
+static const struct wire_field upload_ref_fields[] = {
+    STR_REQUIRED(1, struct upload_ref, id, ID_MAX),
+};
+SCHEMA(upload_abort_schema, UPLOAD_ABORT, struct upload_ref, upload_ref_fields);
+SCHEMA(upload_parts_schema, UPLOAD_PARTS, struct upload_ref, upload_ref_fields);
+SCHEMA_EMPTY(upload_list_schema, UPLOAD_LIST);
+
+static const struct wire_field upload_about_fields[] = {
+    STR_REQUIRED(1, struct upload_about, id, ID_MAX),
+    STR_REQUIRED(2, struct upload_about, path, PATH_BYTES_MAX),
+    U64(3, struct upload_about, mode),
+    U64(4, struct upload_about, started_ms),
+};
+SCHEMA(upload_about_schema, UPLOAD_ABOUT, struct upload_about, upload_about_fields);
+
+static const struct wire_field upload_part_about_fields[] = {
+    U64(1, struct upload_part_about, number),
+    U64(2, struct upload_part_about, size),
+    STR_REQUIRED(3, struct upload_part_about, etag, ID_MAX),
+};
+SCHEMA(upload_part_about_schema, UPLOAD_PART_ABOUT, struct upload_part_about,
+       upload_part_about_fields);
+
 
 /* clang-format off: one per line, so that additions do not meet */
 const struct wire_schema *const wire_schemas[] = {
@@ -442,6 +544,23 @@ const struct wire_schema *const wire_schemas[] = {
     &file_remove_schema,
     &file_entry_schema,
     &file_end_schema,
+    &file_tree_schema,
+    &file_tree_end_schema,
+    &file_tree_put_schema,
+    &file_tree_item_schema,
+    &file_watch_schema,
+    &file_event_schema,
+    &file_find_schema,
+    &file_match_schema,
+    &file_found_schema,
+    &upload_start_schema,
+    &upload_part_schema,
+    &upload_complete_schema,
+    &upload_abort_schema,
+    &upload_parts_schema,
+    &upload_list_schema,
+    &upload_about_schema,
+    &upload_part_about_schema,
     NULL,
 };
 /* clang-format on */

@@ -80,10 +80,32 @@ enum wire_type {
     FILE_READ = 130, /* struct file_read → FILE_ENTRY, FILE_DATA …, FILE_END */
     FILE_WRITE = 131, /* struct file_write, then FILE_DATA …, FILE_END from cellad → FILE_ENTRY */
     FILE_MKDIR = 132,  /* struct file_mkdir → FILE_ENTRY */
-    FILE_REMOVE = 133, /* struct file_remove → WIRE_OK */
+    FILE_REMOVE = 133, /* struct file_remove → FILE_ENTRY of what it was (a link itself) */
     FILE_ENTRY = 134,
     FILE_DATA = 135, /* raw bytes, at most WIRE_DATA_CHUNK */
     FILE_END = 136,  /* no fields */
+
+    FILE_TREE =
+        137, /* struct file_tree_get → FILE_ENTRY of the root, FILE_ENTRY …, FILE_TREE_END */
+    FILE_TREE_END = 138, /* struct file_tree_end */
+    FILE_TREE_PUT = 139, /* struct file_ref (made if missing), then FILE_TREE_ITEM, FILE_DATA …, …
+                          * and FILE_END from cellad → FILE_ENTRY of the root */
+    FILE_TREE_ITEM = 140, /* struct file_tree_item */
+    FILE_WATCH = 141, /* struct file_watch → WIRE_OK, then FILE_EVENT … until somebody hangs up */
+    FILE_EVENT = 142, /* struct file_event */
+    FILE_FIND = 143,  /* struct file_find → FILE_MATCH …, FILE_FOUND */
+    FILE_MATCH = 144, /* struct file_match */
+    FILE_FOUND = 145, /* struct file_found */
+
+    UPLOAD_START = 150, /* struct file_write → UPLOAD_ABOUT */
+    UPLOAD_PART = 151,  /* struct upload_part, then FILE_DATA …, FILE_END → UPLOAD_PART_ABOUT */
+    UPLOAD_COMPLETE = 152, /* struct upload_complete → FILE_ENTRY */
+    UPLOAD_ABORT = 153,    /* struct upload_ref → WIRE_OK */
+    UPLOAD_PARTS = 154,    /* struct upload_ref → UPLOAD_ABOUT, UPLOAD_PART_ABOUT …, WIRE_OK */
+    UPLOAD_LIST = 155,     /* → UPLOAD_ABOUT …, WIRE_OK */
+    UPLOAD_ABOUT = 156,
+    UPLOAD_PART_ABOUT = 157,
+    FILE_TYPES_LAST = 175, /* all from FILE_STAT to here go to file workers */
 };
 
 enum { WIRE_VERSION = 1 };
@@ -453,6 +475,112 @@ struct file_entry {
         *owner; /* names from the sandbox's /etc/passwd and group; the number if there is none */
     const char *group;
     const char *target; /* of a symlink */
+    uint64_t inode;     /* with size and mtime: changes whenever the content was replaced */
+};
+
+/* --- agent: trees --- */
+
+struct file_tree_get {
+    const char *path;
+    uint64_t depth;       /* levels below the root; 1: as FILE_LIST */
+    uint64_t entries_max; /* more are left out, upper levels of a directory first */
+};
+
+struct file_tree_end {
+    uint64_t cut; /* 1: entries or levels were left out */
+};
+
+/* One of many that appear together, or not at all. */
+struct file_tree_item {
+    const char *path; /* absolute; parents are made */
+    uint64_t mode; /* FILE_MODE_DEFAULT or 0…07777; not for directories that are there already */
+    uint64_t is_directory;
+};
+
+/* --- agent: watching --- */
+
+struct file_watch {
+    const char *path;
+    uint64_t recursive;
+    struct slice ignore; /* globs: of a name, or of a path below the watched one */
+};
+
+enum file_op { OP_CREATE, OP_WRITE, OP_REMOVE, OP_RENAME, OP_CHMOD, OP_OVERFLOW };
+
+struct file_event {
+    uint64_t op;
+    const char *dir;  /* absolute */
+    const char *name; /* in it; absent: the watched directory itself */
+    const char *text; /* of OP_OVERFLOW: what was lost */
+};
+
+/* --- agent: searching --- */
+
+enum find_mode {
+    FIND_NAMES = 0,   /* patterns are globs of a name, or of a path when they hold a slash */
+    FIND_FUZZY = 1,   /* query's letters in this order; the best first */
+    FIND_CONTENT = 2, /* lines of files that hold query, literally */
+};
+
+enum find_flags {
+    FIND_FILES = 1 << 0, /* neither: both */
+    FIND_DIRECTORIES = 1 << 1,
+    FIND_NO_HIDDEN = 1 << 2, /* names that begin with a dot are left out, with all below */
+    FIND_ANY_CASE = 1 << 3,
+};
+
+struct file_find {
+    const char *path;
+    uint64_t mode;  /* enum find_mode */
+    uint64_t flags; /* enum find_flags */
+    const char *query;
+    struct slice patterns; /* none: everything */
+    struct slice exclude;  /* names (globs) of directories that are not entered */
+    uint64_t results_max;  /* 1…FIND_RESULTS_MAX */
+    uint64_t time_ms;      /* then what was found so far is all; at most FIND_TIME_MAX_MS */
+};
+
+struct file_match {
+    const char *path;  /* absolute */
+    uint64_t type;     /* enum file_type */
+    uint64_t score;    /* FIND_FUZZY: 0…1000 */
+    uint64_t line;     /* FIND_CONTENT: from 1 */
+    uint64_t column;   /* in bytes, from 1 */
+    struct slice text; /* of the line, at most FIND_TEXT_MAX bytes around the match */
+};
+
+struct file_found {
+    uint64_t total; /* what was sent */
+    uint64_t cut;   /* 1: there may be more */
+};
+
+/* --- agent: uploads in parts --- */
+
+struct upload_ref {
+    const char *id;
+};
+
+struct upload_part {
+    const char *id;
+    uint64_t number; /* 1…UPLOAD_PARTS_MAX; the same number again replaces it */
+};
+
+struct upload_complete {
+    const char *id;
+    struct slice parts; /* "NUMBER" or "NUMBER:ETAG" …; none: all that are there */
+};
+
+struct upload_about {
+    const char *id;
+    const char *path;
+    uint64_t mode;
+    uint64_t started_ms;
+};
+
+struct upload_part_about {
+    uint64_t number;
+    uint64_t size;
+    const char *etag; /* MD5, hexadecimal */
 };
 
 extern const struct wire_schema wire_ok_schema, wire_error_schema;
@@ -472,6 +600,12 @@ extern const struct wire_schema agent_terminal_open_schema, agent_terminal_schem
     agent_terminal_resize_schema, agent_terminal_close_schema;
 extern const struct wire_schema file_stat_schema, file_list_schema, file_read_schema,
     file_write_schema, file_mkdir_schema, file_remove_schema, file_entry_schema, file_end_schema;
+extern const struct wire_schema file_tree_schema, file_tree_end_schema, file_tree_put_schema,
+    file_tree_item_schema, file_watch_schema, file_event_schema, file_find_schema,
+    file_match_schema, file_found_schema;
+extern const struct wire_schema upload_start_schema, upload_part_schema, upload_complete_schema,
+    upload_abort_schema, upload_parts_schema, upload_list_schema, upload_about_schema,
+    upload_part_about_schema;
 
 /* All of them, for tests and the fuzzer; NULL at the end. */
 extern const struct wire_schema *const wire_schemas[];

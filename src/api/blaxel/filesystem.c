@@ -86,7 +86,7 @@ int box_file_get(struct http_exchange *x, const struct route_params *params, voi
         api_query_bool(x, "download", false, &download, err) < 0)
         return -1;
     if (download || http_accepts(x, "application/octet-stream"))
-        return file_send_raw(x, &place, err);
+        return file_send_raw(x, &place, download, err);
     struct error why = {0};
     if (get_file(x, &place, &why) == 0)
         return 0;

@@ -13,6 +13,7 @@
 
 #include "base/arena.h"
 #include "base/error.h"
+#include "sandbox/file_tree.h"
 #include "wire/messages.h"
 
 enum { PERMISSIONS_TEXT_SIZE = 10 };
@@ -31,3 +32,9 @@ void file_json(struct arena *arena, yyjson_mut_doc *doc, yyjson_mut_val *root,
  */
 void directory_json(struct arena *arena, yyjson_mut_doc *doc, yyjson_mut_val *root,
                     const char *path, const struct file_entry *items, size_t count);
+
+/* A tree: every directory as above, with what is in its subdirectories in the same way, down to
+ * those that were not looked into; "truncated": true when there is more. UNAVAILABLE when the
+ * sandbox's entries make no tree. */
+int tree_json(struct arena *arena, yyjson_mut_doc *doc, yyjson_mut_val *root, const char *path,
+              const struct file_tree *tree, struct error *err);

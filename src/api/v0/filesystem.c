@@ -11,29 +11,23 @@
 
 #include "api/call.h"
 #include "api/handlers.h"
+#include "api/paths.h"
 #include "api/v0/file_json.h"
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/limits.h"
-#include "base/names.h"
 
-/* /filesystem/a/b, /filesystem//a/b and /filesystem/%2Fa%2Fb all mean /a/b, and nothing at all
- * means the root. */
-static int find_place(struct http_exchange *x, const struct route_params *params,
-                      const struct api_call *call, struct file_place *ret_place, struct error *err)
+int file_place_find(struct http_exchange *x, const struct route_params *params,
+                    const struct api_call *call, struct file_place *ret_place, struct error *err)
 {
-    const char *given = route_param(params, "path");
-    char *path = arena_alloc(http_arena(x), PATH_BYTES_MAX + 1);
-    if (given[0] == '\0')
-        given = "/";
-    if (path_normalize(given, strlen(given), path, err) < 0)
-        return -1;
-    *ret_place = (struct file_place){
+    struct file_place place = {
         .sandboxes = call->api->sandboxes,
         .workspace = call->workspace,
         .sandbox = route_param(params, "name"),
-        .path = path,
     };
+    if (api_path(x, params, "path", &place.path, err) < 0)
+        return -1;
+    *ret_place = place;
     return 0;
 }
 
@@ -130,26 +124,29 @@ int v0_file_get(struct http_exchange *x, const struct route_params *params, void
 {
     struct file_place place;
     bool download = false, as_base64 = false;
+    uint64_t depth = 1;
 
-    if (find_place(x, params, ctx, &place, err) < 0 ||
+    if (file_place_find(x, params, ctx, &place, err) < 0 ||
         api_query_bool(x, "download", false, &download, err) < 0 ||
+        api_query_uint(x, "depth", 1, TREE_DEPTH_MAX, 1, &depth, err) < 0 ||
         wants_base64(x, &as_base64, err) < 0)
         return -1;
     if (download || http_accepts(x, "application/octet-stream"))
-        return file_send_raw(x, &place, err);
+        return file_send_raw(x, &place, download, err);
     /* Most reads are of files, so that is tried first; the agent says when it is none. */
     struct error why = {0};
     if (get_file(x, &place, as_base64, &why) == 0)
         return 0;
     if (why.code == ERROR_IS_A_DIRECTORY && !http_started(x))
-        return get_directory(x, &place, err);
+        return depth > 1 ? file_reply_tree(x, &place, (unsigned)depth, err)
+                         : get_directory(x, &place, err);
     *err = why;
     return -1;
 }
 
 /* --- PUT --- */
 
-struct put_request {
+struct put_fields {
     struct slice content;
     bool is_directory;
     const char *permissions;
@@ -157,10 +154,10 @@ struct put_request {
 };
 
 static const struct json_field put_fields[] = {
-    {"content", JSON_BYTES, .offset = offsetof(struct put_request, content)},
-    {"isDirectory", JSON_BOOL, .offset = offsetof(struct put_request, is_directory)},
-    {"permissions", JSON_STRING, .offset = offsetof(struct put_request, permissions)},
-    {"encoding", JSON_STRING, .offset = offsetof(struct put_request, encoding)},
+    {"content", JSON_BYTES, .offset = offsetof(struct put_fields, content)},
+    {"isDirectory", JSON_BOOL, .offset = offsetof(struct put_fields, is_directory)},
+    {"permissions", JSON_STRING, .offset = offsetof(struct put_fields, permissions)},
+    {"encoding", JSON_STRING, .offset = offsetof(struct put_fields, encoding)},
 };
 
 static int write_too_large(struct error *err)
@@ -171,35 +168,47 @@ static int write_too_large(struct error *err)
                      FILE_JSON_MAX);
 }
 
-/* Replaces request->content by the bytes it stands for. */
-static int decode_content(struct arena *arena, struct put_request *request, struct error *err)
+/* Replaces the content by the bytes it stands for. */
+static int decode_content(struct arena *arena, struct put_fields *put, struct error *err)
 {
-    const char *encoding = request->encoding != NULL ? request->encoding : "utf-8";
+    const char *encoding = put->encoding != NULL ? put->encoding : "utf-8";
     if (strcmp(encoding, "base64") == 0) {
-        if (json_base64_decode(arena, request->content, &request->content, err) < 0)
+        if (json_base64_decode(arena, put->content, &put->content, err) < 0)
             return error_prefix(err, "content");
     } else if (strcmp(encoding, "utf-8") != 0) {
         return error_set(err, ERROR_INVALID_ARGUMENT,
                          "encoding: \"%.40s\" is neither \"base64\" nor \"utf-8\"", encoding);
     }
-    return request->content.len > FILE_JSON_MAX ? write_too_large(err) : 0;
+    return put->content.len > FILE_JSON_MAX ? write_too_large(err) : 0;
 }
 
-static int read_put(struct http_exchange *x, struct put_request *request, struct error *err)
+int file_put_read(struct arena *arena, yyjson_val *object, struct file_put *ret_put,
+                  struct error *err)
 {
-    struct arena *arena = http_arena(x);
+    struct put_fields put = {0};
+    uint64_t mode = FILE_MODE_DEFAULT;
+    if (object != NULL &&
+        json_read(arena, object, "", put_fields, ARRAY_LEN(put_fields), &put, err) < 0)
+        return -1;
+    bool has_content = put.content.data != NULL;
+    if (put.is_directory && has_content)
+        return error_set(err, ERROR_INVALID_ARGUMENT, "content: a directory has none");
+    if (!put.is_directory && !has_content)
+        return error_set(err, ERROR_INVALID_ARGUMENT, "content is required (or isDirectory: true)");
+    if (has_content && decode_content(arena, &put, err) < 0)
+        return -1;
+    if (put.permissions != NULL && permissions_parse(put.permissions, &mode, err) < 0)
+        return -1;
+    *ret_put = (struct file_put){put.content, put.is_directory, mode};
+    return 0;
+}
+
+static int read_put(struct http_exchange *x, struct file_put *ret_put, struct error *err)
+{
     yyjson_val *body;
     if (api_json_body(x, &body, err) < 0)
         return err->code == ERROR_PAYLOAD_TOO_LARGE ? write_too_large(err) : -1;
-    if (body != NULL &&
-        json_read(arena, body, "", put_fields, ARRAY_LEN(put_fields), request, err) < 0)
-        return -1;
-    bool has_content = request->content.data != NULL;
-    if (request->is_directory && has_content)
-        return error_set(err, ERROR_INVALID_ARGUMENT, "content: a directory has none");
-    if (!request->is_directory && !has_content)
-        return error_set(err, ERROR_INVALID_ARGUMENT, "content is required (or isDirectory: true)");
-    return has_content ? decode_content(arena, request, err) : 0;
+    return file_put_read(http_arena(x), body, ret_put, err);
 }
 
 static int put_file(struct http_exchange *x, const struct file_place *place, uint64_t mode,
@@ -235,29 +244,27 @@ int v0_file_put(struct http_exchange *x, const struct route_params *params, void
                 struct error *err)
 {
     struct file_place place;
-    struct put_request request = {0};
-    uint64_t mode = FILE_MODE_DEFAULT;
+    struct file_put put;
 
-    if (find_place(x, params, ctx, &place, err) < 0)
+    if (file_place_find(x, params, ctx, &place, err) < 0)
         return -1;
     if (http_content_is(x, "application/octet-stream"))
         return file_receive_raw(x, &place, err);
-    if (read_put(x, &request, err) < 0)
+    if (read_put(x, &put, err) < 0)
         return -1;
-    if (request.permissions != NULL && permissions_parse(request.permissions, &mode, err) < 0)
-        return -1;
-    return request.is_directory ? put_directory(x, &place, mode, err)
-                                : put_file(x, &place, mode, request.content, err);
+    return put.is_directory ? put_directory(x, &place, put.mode, err)
+                            : put_file(x, &place, put.mode, put.content, err);
 }
 
 /* --- DELETE --- */
 
-static int wants_recursive(struct http_exchange *x, bool *ret_recursive, struct error *err)
+int file_wants_recursive(struct http_exchange *x, bool fallback, bool *ret_recursive,
+                         struct error *err)
 {
     static const struct json_field fields[] = {{"recursive", JSON_BOOL}};
-    bool recursive = false;
+    bool recursive = fallback;
     yyjson_val *body;
-    if (api_query_bool(x, "recursive", false, &recursive, err) < 0 ||
+    if (api_query_bool(x, "recursive", fallback, &recursive, err) < 0 ||
         api_json_body(x, &body, err) < 0)
         return -1;
     if (body != NULL &&
@@ -271,23 +278,19 @@ int v0_file_delete(struct http_exchange *x, const struct route_params *params, v
                    struct error *err)
 {
     struct file_place place;
-    struct file_entry entry = {0};
-    struct error ignored;
+    struct file_entry entry;
     bool recursive = false;
 
-    if (find_place(x, params, ctx, &place, err) < 0 || wants_recursive(x, &recursive, err) < 0)
+    if (file_place_find(x, params, ctx, &place, err) < 0 ||
+        file_wants_recursive(x, false, &recursive, err) < 0)
         return -1;
     if (strcmp(place.path, "/") == 0)
         return error_set(err, ERROR_INVALID_PATH, "the root directory cannot be deleted");
-    /* Only the message depends on it, and a dangling link can be deleted though it has no entry. */
-    bool known = sandbox_file_stat(place.sandboxes, place.workspace, place.sandbox, place.path,
-                                   http_arena(x), &entry, &ignored) == 0;
-    if (sandbox_file_remove(place.sandboxes, place.workspace, place.sandbox, place.path, recursive,
-                            err) < 0)
+    if (sandbox_file_remove_entry(place.sandboxes, place.workspace, place.sandbox, place.path,
+                                  recursive, http_arena(x), &entry, err) < 0)
         return -1;
     return file_reply_message(x, &place,
-                              known && entry.type == FILE_DIRECTORY
-                                  ? "Directory deleted successfully"
-                                  : "File deleted successfully",
+                              entry.type == FILE_DIRECTORY ? "Directory deleted successfully"
+                                                           : "File deleted successfully",
                               err);
 }

@@ -3,6 +3,8 @@
 
 /* What the handlers of /filesystem/{path} share. */
 
+#include <yyjson.h>
+
 #include "api/api.h"
 #include "sandbox/files.h"
 
@@ -14,15 +16,41 @@ struct file_place {
     const char *path; /* absolute and normalized */
 };
 
+/* The place that the route's parameters name. */
+struct api_call;
+struct route_params;
+int file_place_find(struct http_exchange *x, const struct route_params *params,
+                    const struct api_call *call, struct file_place *ret_place, struct error *err);
+
 static inline void cleanup_file_transfer(struct file_transfer **t)
 {
     file_transfer_end(*t);
 }
 
-/* The file's bytes as the answer, and the request's body as the file, in constant memory. */
-int file_send_raw(struct http_exchange *x, const struct file_place *place, struct error *err);
+/* The file's bytes (or the range of them that was asked for) as the answer, and the request's body
+ * as the file, in constant memory. as_attachment: with a Content-Disposition for browsers. */
+int file_send_raw(struct http_exchange *x, const struct file_place *place, bool as_attachment,
+                  struct error *err);
 int file_receive_raw(struct http_exchange *x, const struct file_place *place, struct error *err);
 
 /* {"path", "message"} */
 int file_reply_message(struct http_exchange *x, const struct file_place *place, const char *message,
                        struct error *err);
+
+/* What a PUT of a file or directory says: the body of /filesystem/{path}, and each value of a
+ * tree's. */
+struct file_put {
+    struct slice content; /* decoded */
+    bool is_directory;
+    uint64_t mode; /* FILE_MODE_DEFAULT when none was given */
+};
+int file_put_read(struct arena *arena, yyjson_val *object, struct file_put *ret_put,
+                  struct error *err);
+
+/* ?recursive= or {"recursive": …}. */
+int file_wants_recursive(struct http_exchange *x, bool fallback, bool *ret_recursive,
+                         struct error *err);
+
+/* The tree at the place, so many levels of it, as the answer. */
+int file_reply_tree(struct http_exchange *x, const struct file_place *place, unsigned depth,
+                    struct error *err);

@@ -30,8 +30,8 @@
 enum { PATIENCE_SECONDS = 30 };
 
 /* Puts the fds where wire/birth.h says, and becomes the program. */
-static void exec_agent(const char *program, int listen_fd, int cgroup_fd, const int *join_fds,
-                       unsigned join_count)
+static void exec_agent(const char *program, const char *state_dir, int listen_fd, int cgroup_fd,
+                       const int *join_fds, unsigned join_count)
 {
     enum { FAR = 100 }; /* out of the way first: they may be in each other's places */
     int from[3 + AGENT_JOIN_MAX], count = 0;
@@ -48,15 +48,16 @@ static void exec_agent(const char *program, int listen_fd, int cgroup_fd, const 
     char joins[16] = "none";
     if (cgroup_fd >= 0)
         snprintf(joins, sizeof(joins), "%u", join_count);
-    execl(program, "cella-agent", joins, NULL);
+    execl(program, "cella-agent", joins, state_dir, NULL);
     exit(3);
 }
 
-static void run_agent(int listen_fd, int cgroup_fd, const int *join_fds, unsigned join_count)
+static void run_agent(const char *state_dir, int listen_fd, int cgroup_fd, const int *join_fds,
+                      unsigned join_count)
 {
     const char *program = getenv("CELLA_AGENT");
     if (program != NULL)
-        exec_agent(program, listen_fd, cgroup_fd, join_fds, join_count);
+        exec_agent(program, state_dir, listen_fd, cgroup_fd, join_fds, join_count);
     /* The join fds have to be in a row, as the warden leaves them. */
     enum { JOIN_BASE = 200 };
     for (unsigned i = 0; i < join_count; i++)
@@ -67,7 +68,8 @@ static void run_agent(int listen_fd, int cgroup_fd, const int *join_fds, unsigne
                                                   .cgroup_fd = cgroup_fd,
                                                   .join_fd = JOIN_BASE,
                                                   .join_count = join_count,
-                                                  .ends_on_sigterm = true},
+                                                  .ends_on_sigterm = true,
+                                                  .state_dir = state_dir},
                            &err);
     exit(failed < 0 ? 4 : 0);
 }
@@ -87,9 +89,11 @@ struct fixture *fixture_start(int cgroup_fd, const int *join_fds, unsigned join_
     f->agent = fork();
     assert_true(f->agent >= 0);
     if (f->agent == 0) {
+        char state_dir[sizeof(f->dir) + 8];
+        snprintf(state_dir, sizeof(state_dir), "%s/.state", f->dir);
         free(f);
         prctl(PR_SET_PDEATHSIG, SIGKILL); /* a test that is killed leaves nothing behind */
-        run_agent(fd, cgroup_fd, join_fds, join_count);
+        run_agent(state_dir, fd, cgroup_fd, join_fds, join_count);
     }
     close(fd);
     return f;

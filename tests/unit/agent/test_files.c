@@ -119,8 +119,9 @@ static void read_fails(struct client *c, const char *path, enum error_code code)
 static void remove_is(struct client *c, const char *path, bool recursive, enum error_code code)
 {
     client_send(c, &file_remove_schema, 3, &(struct file_remove){path, recursive});
+    struct file_entry was;
     if (code == ERROR_NONE)
-        client_expect(c, &wire_ok_schema, 3, NULL);
+        client_expect(c, &file_entry_schema, 3, &was);
     else
         client_expect_error(c, 3, code, NULL);
 }
