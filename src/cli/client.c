@@ -123,6 +123,8 @@ static int send_call(struct client *client, const char *method, const struct buf
     call.method = method;
     call.target = target->data;
     call.headers = headers;
+    for (size_t i = 0; i < rest->header_count; i++)
+        headers[i] = rest->headers[i];
     headers[call.header_count++] = (struct http_header){"Accept", accept};
     if (type != NULL)
         headers[call.header_count++] = (struct http_header){"Content-Type", type};
@@ -274,6 +276,23 @@ int client_write(struct client *client, const void *data, size_t len, struct err
 int client_put_end(struct client *client, yyjson_val **ret_root, struct error *err)
 {
     return take_json(client, ret_root, err);
+}
+
+int client_upgrade(struct client *client, const struct buf *target, const char *protocol,
+                   int *ret_fd, struct slice *ret_early, struct error *err)
+{
+    struct http_header asked[] = {{"Connection", "Upgrade"}, {"Upgrade", protocol}};
+    struct http_call call = {.headers = asked, .header_count = ARRAY_LEN(asked), .upgrade = true};
+    struct http_answer answer;
+    if (send_call(client, "GET", target, NULL, "application/json", &call, err) < 0)
+        return -1;
+    if (http_client_answer(client->http, &answer, err) < 0)
+        return explain_failure(client, err);
+    client->spoke = true;
+    if (answer.status != 101)
+        return take_error(client, answer.status, err);
+    *ret_fd = http_client_detach(client->http, ret_early);
+    return 0;
 }
 
 struct slice client_text(yyjson_val *root, const char *pointer)

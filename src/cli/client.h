@@ -64,6 +64,11 @@ int client_put_bytes(struct client *client, const struct buf *target, int64_t le
 int client_write(struct client *client, const void *data, size_t len, struct error *err);
 int client_put_end(struct client *client, yyjson_val **ret_root, struct error *err);
 
+/* A GET that goes on in another protocol: after it, the connection's descriptor is the caller's.
+ * *ret_early: bytes that came already, until the next call on this client. */
+int client_upgrade(struct client *client, const struct buf *target, const char *protocol,
+                   int *ret_fd, struct slice *ret_early, struct error *err);
+
 /* --- JSON --- */
 
 /* Adds an object of the NAME=value pairs that --env was given, when it was. */

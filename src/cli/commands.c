@@ -129,6 +129,11 @@ static const struct option_row exec_options[] = {
     END_OF_OPTIONS,
 };
 
+static const struct option_row forward_options[] = {
+    TEXT("address", "ADDRESS", "where to listen on this machine (default: 127.0.0.1)"),
+    END_OF_OPTIONS,
+};
+
 static const struct option_row workspace_delete_options[] = {
     FLAG("force", "delete its sandboxes first"),
     END_OF_OPTIONS,
@@ -167,6 +172,7 @@ static const struct option_row doctor_options[] = {
 #define SANDBOXES "Sandboxes"
 #define FILES     "Files in a sandbox"
 #define PROCESSES "Processes in a sandbox"
+#define PORTS     "Ports of a sandbox"
 #define ACCESS    "Who may"
 #define MACHINE   "This machine"
 #define HELP      "Help"
@@ -224,6 +230,12 @@ static const struct verb_row verbs[] = {
      NULL, NULL, VERB_REMOTE, verb_process_stop},
     {PROCESSES, "run NAME process kill PID", "end a process and its children at once",
      NULL, NULL, VERB_REMOTE, verb_process_kill},
+
+    {PORTS, "port-forward NAME PORT...", "reach ports of a sandbox as ports of this machine",
+     "PORT is [LOCAL:]REMOTE: 3000, 8080:3000, or 0:3000 for any free port here. Any TCP protocol works. "
+     "What listens on the sandbox's loopback is reached; nobody else can connect to it, unless --address "
+     "lets others in. Ends with Ctrl-C.",
+     forward_options, VERB_REMOTE, verb_port_forward},
 
     {ACCESS, "login URL", "keep a server and a key for later calls",
      "Asks for the key when neither --api-key nor CELLA_API_KEY has one, tries it, and keeps it in a file "

@@ -22,6 +22,9 @@ verb_function verb_file_read, verb_file_ls, verb_file_write, verb_file_rm;
 verb_function verb_process_list, verb_process_exec, verb_process_logs, verb_process_stop,
     verb_process_kill;
 
+/* port_forward.c */
+verb_function verb_port_forward;
+
 /* workspace.c */
 verb_function verb_workspace_list, verb_workspace_create, verb_workspace_delete, verb_key_list,
     verb_key_create, verb_key_delete;

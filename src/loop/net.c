@@ -122,6 +122,25 @@ int net_connect_at(struct loop *loop, int dir_fd, const char *name, int64_t time
     return connect_to(loop, &to, name, timeout_ms, ret_fd, err);
 }
 
+int net_accept(struct loop *loop, int listen_fd, int *ret_fd, struct error *err)
+{
+    for (;;) {
+        int fd = accept4(listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+        if (fd >= 0) {
+            int on = 1; /* no harm where it is no TCP */
+            setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+            *ret_fd = fd;
+            return 0;
+        }
+        if (errno == EINTR || errno == ECONNABORTED)
+            continue;
+        if (errno != EAGAIN)
+            return error_sys(err, "accepting a connection");
+        if (co_wait_fd(loop, listen_fd, EPOLLIN, -1, err) != 0)
+            return -1;
+    }
+}
+
 ssize_t net_read(struct loop *loop, int fd, void *to, size_t len, int64_t timeout_ms,
                  struct error *err)
 {

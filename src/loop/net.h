@@ -24,6 +24,9 @@ int net_connect(struct loop *loop, const char *address, int64_t timeout_ms, int 
 int net_connect_at(struct loop *loop, int dir_fd, const char *name, int64_t timeout_ms, int *ret_fd,
                    struct error *err);
 
+/* The next connection of a listening socket. */
+int net_accept(struct loop *loop, int listen_fd, int *ret_fd, struct error *err);
+
 /* As read(2) and write(2), but waiting: net_read() gives 0 at the end, net_write() writes all. */
 ssize_t net_read(struct loop *loop, int fd, void *to, size_t len, int64_t timeout_ms,
                  struct error *err);
