@@ -18,6 +18,10 @@ const struct dialect dialect_blaxel_box = {blaxel_box_routes, &blaxel_box_route_
 const struct dialect dialect_preview = {preview_routes, &preview_route_count,
                                         blaxel_box_reply_error};
 
+const struct dialect *const dialects[] = {&dialect_cella, &dialect_blaxel, &dialect_blaxel_box,
+                                          &dialect_preview};
+const size_t dialect_count = ARRAY_LEN(dialects);
+
 /* The control plane's resources, below /v0. The seed's are in the singular. */
 static const char *const blaxel_resources[] = {"sandboxes", "volumes", "drives", "images",
                                                "snapshots"};

@@ -22,5 +22,9 @@ extern const struct dialect dialect_blaxel;     /* Blaxel's control plane: /v0/s
 extern const struct dialect dialect_blaxel_box; /* … and inside: /{workspace}/sandboxes/{name}/… */
 extern const struct dialect dialect_preview;    /* /preview/{id}/…: for those without a key */
 
+/* All of them. */
+extern const struct dialect *const dialects[];
+extern const size_t dialect_count;
+
 /* path is the request's, still encoded. */
 const struct dialect *dialect_of(const char *path);

@@ -16,10 +16,16 @@ def read(path):
     return (REPO / path).read_text()
 
 
+ANY = ("get", "put", "post", "patch", "delete")  # those that a row for every method is described by
+
+
 def routes():
     """(method, path) of every row of the table."""
-    return {(route.method.lower(), route.path.replace("{path*}", "{path}"))
-            for route in cella_routes.routes()}
+    found = set()
+    for route in cella_routes.routes():
+        methods = ANY if route.method == "ANY" else (route.method.lower(),)
+        found |= {(method, route.path.replace("{path*}", "{path}")) for method in methods}
+    return found
 
 
 def described():

@@ -6,18 +6,21 @@ import subprocess
 
 from cella_server import bin_dir
 
-# scope: "public", or the highest of read, write, admin, server. flags: a set of "query", "forwards".
-Route = collections.namedtuple("Route", "method path scope flags")
+# dialect: "cella" (the API's own shapes) or "other". scope: "public", or the highest of read, write,
+# admin, server. flags: a set of "query", "forwards".
+Route = collections.namedtuple("Route", "dialect method path scope flags")
 
-ANY = ["GET", "PUT", "POST", "PATCH", "DELETE"]  # what stands for a row that takes every method
 
-
-def routes():
+def all_routes():
     out = subprocess.run([bin_dir() / "tests/unit/api/list_routes"], check=True,
                          capture_output=True, text=True, timeout=60).stdout
     found = []
     for line in out.splitlines():
-        method, path, scopes, flags = line.split("\t")
-        for one in ANY if method == "ANY" else [method]:
-            found.append(Route(one, path, scopes.split()[-1], frozenset(flags.split())))
+        dialect, method, path, scopes, flags = line.split("\t")
+        found.append(Route(dialect, method, path, scopes.split()[-1], frozenset(flags.split())))
     return found
+
+
+def routes():
+    """Those of the API's own dialect."""
+    return [route for route in all_routes() if route.dialect == "cella"]

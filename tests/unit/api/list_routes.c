@@ -1,25 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Prints the route table, a row a line: method, path, scopes, flags. Tests in other languages learn
- * from it what there is, so that a new row is tested by everything that concerns all of them.
+ * Prints every route table, a row a line: dialect, method, path, scopes, flags. Tests in other
+ * languages learn from it what there is, so that a new row is tested by everything that concerns
+ * all of them.
  */
 
 #include <stdio.h>
 
-#include "api/routes.h"
+#include "api/dialect.h"
 #include "auth/auth.h"
+
+static void print_row(const char *dialect, const struct route *route)
+{
+    char scopes[SCOPES_TEXT_SIZE];
+    scopes_text(route->scope, scopes);
+    printf("%s\t%s\t%s\t%s\t%s%s\n", dialect, route->method, route->path,
+           route->scope & SCOPE_PUBLIC ? "public" : scopes,
+           route->scope & ROUTE_TOKEN_IN_QUERY ? "query " : "",
+           route->scope & ROUTE_FORWARDS ? "forwards" : "");
+}
 
 int main(void)
 {
-    for (size_t i = 0; i < api_route_count; i++) {
-        const struct route *route = &api_routes[i];
-        char scopes[SCOPES_TEXT_SIZE];
-        scopes_text(route->scope, scopes);
-        printf("%s\t%s\t%s\t%s%s\n", route->method, route->path,
-               route->scope & SCOPE_PUBLIC ? "public" : scopes,
-               route->scope & ROUTE_TOKEN_IN_QUERY ? "query " : "",
-               route->scope & ROUTE_FORWARDS ? "forwards" : "");
-    }
+    for (size_t i = 0; i < dialect_count; i++)
+        for (size_t row = 0; row < *dialects[i]->count; row++)
+            print_row(dialects[i] == &dialect_cella ? "cella" : "other", &dialects[i]->routes[row]);
     return 0;
 }

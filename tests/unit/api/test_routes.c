@@ -6,10 +6,15 @@
 
 #include <stdio.h>
 
-#include "api/routes.h"
+#include "api/dialect.h"
 #include "auth/auth.h"
 #include "auth/workspaces.h"
 #include "base/names.h"
+
+#define each_route(route)                                                                          \
+    for (size_t d_ = 0; d_ < dialect_count; d_++)                                                  \
+        for (const struct route *route = dialects[d_]->routes;                                     \
+             route < dialects[d_]->routes + *dialects[d_]->count; route++)
 
 /* "v0" of "/v0/sandbox". */
 static void first_segment(const char *path, char out[64])
@@ -20,15 +25,16 @@ static void first_segment(const char *path, char out[64])
 static void test_first_segments_are_reserved(void **state)
 {
     size_t literal = 0;
-    for (size_t i = 0; i < api_route_count; i++) {
+    each_route(route)
+    {
         char first[64];
-        first_segment(api_routes[i].path, first);
+        first_segment(route->path, first);
         if (first[0] == '{' || name_check(first, NULL) < 0)
             continue;
         literal++;
         if (!workspace_is_reserved(first))
             fail_msg("%s: \"%s\" has to be among the reserved names of auth/workspaces.c",
-                     api_routes[i].path, first);
+                     route->path, first);
     }
     assert_true(literal > 10);
 }
@@ -36,9 +42,10 @@ static void test_first_segments_are_reserved(void **state)
 /* A parameter in the first place is the workspace, and called so, or nobody would check it. */
 static void test_leading_parameters_are_workspaces(void **state)
 {
-    for (size_t i = 0; i < api_route_count; i++) {
+    each_route(route)
+    {
         char first[64];
-        first_segment(api_routes[i].path, first);
+        first_segment(route->path, first);
         if (first[0] == '{')
             assert_string_equal(first, "{workspace}");
     }
@@ -47,10 +54,11 @@ static void test_leading_parameters_are_workspaces(void **state)
 static void test_every_row_says_who_may(void **state)
 {
     const unsigned known = SCOPE_ALL | SCOPE_PUBLIC | ROUTE_TOKEN_IN_QUERY | ROUTE_FORWARDS;
-    for (size_t i = 0; i < api_route_count; i++) {
-        unsigned scope = api_routes[i].scope;
+    each_route(route)
+    {
+        unsigned scope = route->scope;
         if ((scope & (SCOPE_ALL | SCOPE_PUBLIC)) == 0 || (scope & ~known) != 0)
-            fail_msg("%s %s: scope %#x", api_routes[i].method, api_routes[i].path, scope);
+            fail_msg("%s %s: scope %#x", route->method, route->path, scope);
     }
 }
 
