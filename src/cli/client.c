@@ -183,14 +183,19 @@ static int take_error(struct client *client, int status, struct error *err)
     return -1;
 }
 
+static int take_head(struct client *client, struct http_answer *answer, struct error *err)
+{
+    if (http_client_answer(client->http, answer, err) < 0)
+        return explain_failure(client, err);
+    client->spoke = true;
+    return answer->status >= 300 ? take_error(client, answer->status, err) : 0;
+}
+
 static int take_answer(struct client *client, int64_t *ret_length, struct error *err)
 {
     struct http_answer answer;
-    if (http_client_answer(client->http, &answer, err) < 0)
-        return explain_failure(client, err);
-    client->spoke = true;
-    if (answer.status >= 300)
-        return take_error(client, answer.status, err);
+    if (take_head(client, &answer, err) < 0)
+        return -1;
     if (ret_length != NULL)
         *ret_length = answer.content_length;
     return 0;
@@ -215,8 +220,10 @@ static int take_json(struct client *client, yyjson_val **ret_root, struct error 
     return 0;
 }
 
-int client_json(struct client *client, const char *method, const struct buf *target,
-                yyjson_mut_doc *body, int64_t timeout_ms, yyjson_val **ret_root, struct error *err)
+/* Sends a request with a JSON body (NULL: none). */
+static int send_json(struct client *client, const char *method, const struct buf *target,
+                     yyjson_mut_doc *body, const char *accept, int64_t timeout_ms,
+                     struct error *err)
 {
     struct http_call call = {.timeout_ms = timeout_ms};
     _cleanup_free_ char *text = NULL;
@@ -228,10 +235,36 @@ int client_json(struct client *client, const char *method, const struct buf *tar
         call.body.data = text;
         call.content_length = (int64_t)call.body.len;
     }
-    if (send_call(client, method, target, body == NULL ? NULL : "application/json",
-                  "application/json", &call, err) < 0)
+    return send_call(client, method, target, body == NULL ? NULL : "application/json", accept,
+                     &call, err);
+}
+
+int client_json(struct client *client, const char *method, const struct buf *target,
+                yyjson_mut_doc *body, int64_t timeout_ms, yyjson_val **ret_root, struct error *err)
+{
+    if (send_json(client, method, target, body, "application/json", timeout_ms, err) < 0)
         return -1;
     return take_json(client, ret_root, err);
+}
+
+int client_stream(struct client *client, const char *method, const struct buf *target,
+                  yyjson_mut_doc *body, const char *accept, struct http_answer *ret_answer,
+                  struct error *err)
+{
+    if (send_json(client, method, target, body, accept, 0, err) < 0)
+        return -1;
+    return take_head(client, ret_answer, err);
+}
+
+int client_post_bytes(struct client *client, const struct buf *target, struct slice bytes,
+                      struct error *err)
+{
+    struct http_call call = {.body = bytes, .content_length = (int64_t)bytes.len, .timeout_ms = -1};
+    yyjson_val *root;
+    if (send_call(client, "POST", target, "application/octet-stream", "application/json", &call,
+                  err) < 0)
+        return -1;
+    return take_json(client, &root, err);
 }
 
 int client_get_bytes(struct client *client, const struct buf *target, int64_t *ret_length,

@@ -68,6 +68,15 @@ int client_put_end(struct client *client, yyjson_val **ret_root, struct error *e
  * *ret_early: bytes that came already, until the next call on this client. */
 int client_upgrade(struct client *client, const struct buf *target, const char *protocol,
                    int *ret_fd, struct slice *ret_early, struct error *err);
+/* A request with a JSON body (NULL: none) whose answer is a stream of the given type. *ret_answer
+ * is good until the next call. Then client_read() to 0. */
+struct http_answer;
+int client_stream(struct client *client, const char *method, const struct buf *target,
+                  yyjson_mut_doc *body, const char *accept, struct http_answer *ret_answer,
+                  struct error *err);
+/* A POST of bytes that are there; waits for the answer as long as it takes. */
+int client_post_bytes(struct client *client, const struct buf *target, struct slice bytes,
+                      struct error *err);
 
 /* --- JSON --- */
 

@@ -42,6 +42,12 @@
         .help = "an environment variable; may be given several times"                              \
     }
 
+#define INPUT_OPTION                                                                               \
+    {                                                                                              \
+        .name = "stdin", .letter = 'i', .kind = OPTION_FLAG,                                       \
+        .help = "pass standard input on to the command"                                            \
+    }
+
 /* clang-format off */
 static const struct option_row globals[] = {
     {.name = "output", .letter = 'o', .kind = OPTION_CHOICE, .value = "table|json",
@@ -124,6 +130,8 @@ static const struct option_row rm_options[] = {
 static const struct option_row exec_options[] = {
     TEXT("working-dir", "DIR", "where it runs (default: /workspace)"),
     ENV_OPTION,
+    TEXT("name", "NAME", "what it goes by besides its pid (default: proc- and eight more)"),
+    INPUT_OPTION,
     NUMBER("timeout", "SECONDS", "end it after so long (default: never)"),
     FLAG("detach", "print its pid and return at once"),
     END_OF_OPTIONS,
@@ -149,6 +157,17 @@ static const struct option_row token_options[] = {
     TEXT("client-id", "ID", "the id of a key (default: CELLA_CLIENT_ID, or that of the key in use)"),
     TEXT("client-secret", "KEY", "the key itself (default: CELLA_CLIENT_SECRET, or the key in use)"),
     TEXT("scope", "SCOPE", "fewer scopes than the key has, parted by spaces"),
+    END_OF_OPTIONS,
+};
+
+static const struct option_row process_logs_options[] = {
+    {.name = "follow", .letter = 'f', .kind = OPTION_FLAG, .help = "go on with what comes, until its end"},
+    END_OF_OPTIONS,
+};
+
+static const struct option_row attach_options[] = {
+    INPUT_OPTION,
+    NUMBER("from", "OFFSET", "leave out what came before, in bytes of both streams (default: 0)"),
     END_OF_OPTIONS,
 };
 
@@ -218,14 +237,19 @@ static const struct verb_row verbs[] = {
 
     {PROCESSES, "run NAME process list", "show what runs and what has ended",
      NULL, NULL, VERB_REMOTE, verb_process_list},
-    {PROCESSES, "run NAME process exec COMMAND...", "run a command and wait for its end",
+    {PROCESSES, "run NAME process exec COMMAND...", "run a command as if it ran here",
      "One word is a command line for the sandbox's shell. Several words are a program and its "
      "arguments, passed on as they are; put \"--\" before them when some look like options. Output "
-     "goes to standard output and standard error, and the exit status is the command's own (124 when "
-     "--timeout ended it).",
+     "goes to standard output and standard error as it comes, and the exit status is the command's own "
+     "(124 when --timeout ended it). Ctrl-C stops the command, a second one kills it.",
      exec_options, VERB_REMOTE, verb_process_exec},
+    {PROCESSES, "run NAME process attach PID", "go on with a process as if it had been started here",
+     "What is kept of its output comes first. Ctrl-C leaves the process alone.",
+     attach_options, VERB_REMOTE, verb_process_attach},
     {PROCESSES, "run NAME process logs PID", "show what a process has written",
-     NULL, NULL, VERB_REMOTE, verb_process_logs},
+     NULL, process_logs_options, VERB_REMOTE, verb_process_logs},
+    {PROCESSES, "run NAME process ports PID", "show the ports that a process and its children listen on",
+     NULL, NULL, VERB_REMOTE, verb_process_ports},
     {PROCESSES, "run NAME process stop PID", "ask a process to end, then end it and its children",
      NULL, NULL, VERB_REMOTE, verb_process_stop},
     {PROCESSES, "run NAME process kill PID", "end a process and its children at once",

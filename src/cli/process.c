@@ -2,7 +2,7 @@
 
 /*
  * `cella run NAME process …`. exec behaves as the command itself would here: its output on our
- * stdout and stderr, byte for byte, and its exit status as ours.
+ * stdout and stderr, byte for byte and as it comes (live.c), and its exit status as ours.
  */
 
 #include "cli/verbs.h"
@@ -13,6 +13,7 @@
 
 #include "base/cleanup.h"
 #include "cli/client.h"
+#include "cli/live.h"
 #include "cli/output.h"
 #include "cli/table.h"
 
@@ -40,6 +41,7 @@ static int list_process(const struct invocation *inv, struct table *table, yyjso
     yyjson_val *exit_code = yyjson_obj_get(process, "exitCode");
     table_printf(table, "%llu",
                  (unsigned long long)yyjson_get_uint(yyjson_obj_get(process, "pid")));
+    table_cell(table, client_text(process, "/name"));
     table_cell(table, client_text(process, "/status"));
     if (yyjson_is_int(exit_code))
         table_printf(table, "%lld", (long long)yyjson_get_sint(exit_code));
@@ -52,7 +54,7 @@ static int list_process(const struct invocation *inv, struct table *table, yyjso
 
 static int print_processes(const struct invocation *inv, yyjson_val *root, struct error *err)
 {
-    static const char *const titles[] = {"PID", "STATUS", "EXIT", "STARTED", "COMMAND"};
+    static const char *const titles[] = {"PID", "NAME", "STATUS", "EXIT", "STARTED", "COMMAND"};
     _cleanup_table_ struct table *table = table_new(titles, ARRAY_LEN(titles));
     yyjson_val *process;
     size_t i, count;
@@ -110,11 +112,16 @@ static int exec_body(const struct invocation *inv, yyjson_mut_doc **ret_doc, str
     yyjson_mut_val *root;
     yyjson_mut_doc *doc = client_body(inv->client, &root);
     const char *dir = args_option(inv->args, "working-dir", NULL);
+    const char *name = args_option(inv->args, "name", NULL);
     if (command_line(inv->args, &command, err) < 0)
         return -1;
     yyjson_mut_obj_add_strncpy(doc, root, "command", command.data, command.len);
     if (dir != NULL)
         yyjson_mut_obj_add_str(doc, root, "workingDir", dir);
+    if (name != NULL)
+        yyjson_mut_obj_add_str(doc, root, "name", name);
+    if (args_flag(inv->args, "stdin"))
+        yyjson_mut_obj_add_bool(doc, root, "stdin", true);
     yyjson_mut_obj_add_bool(doc, root, "waitForCompletion", !args_flag(inv->args, "detach"));
     if (args_flag(inv->args, "timeout"))
         yyjson_mut_obj_add_uint(doc, root, "timeout", args_number(inv->args, "timeout", 0));
@@ -189,29 +196,69 @@ static void explain_end(yyjson_val *process)
         fprintf(stderr, "cella: the command did not end by itself: %s\n", why);
 }
 
-int verb_process_exec(struct invocation *inv, int *ret_status, struct error *err)
+/* With --detach, or when the answer is wanted as JSON: one answer. */
+static int exec_whole(struct invocation *inv, const struct buf *target, yyjson_mut_doc *body,
+                      int *ret_status, struct error *err)
 {
-    _cleanup_buf_ struct buf target = BUF_INIT(TARGET_MAX);
     bool detach = args_flag(inv->args, "detach");
-    yyjson_mut_doc *body = NULL;
     yyjson_val *root;
-    process_target(inv, &target, NULL, NULL);
-    if (exec_body(inv, &body, err) < 0 ||
-        client_json(inv->client, "POST", &target, body, -1, &root, err) < 0)
+    if (client_json(inv->client, "POST", target, body, -1, &root, err) < 0)
         return -1;
-    char pid[32];
-    snprintf(pid, sizeof(pid), "%llu",
-             (unsigned long long)yyjson_get_uint(yyjson_obj_get(root, "pid")));
     if (!detach)
         *ret_status = (int)(yyjson_get_uint(yyjson_obj_get(root, "exitCode")) & 0xff);
     if (inv->json)
         return output_json(root, err);
-    if (detach)
-        return dprintf(STDOUT_FILENO, "%s\n", pid) < 0 ? error_sys(err, "writing to stdout") : 0;
-    if (print_output(inv, root, pid, err) < 0)
+    unsigned long long pid = yyjson_get_uint(yyjson_obj_get(root, "pid"));
+    return dprintf(STDOUT_FILENO, "%llu\n", pid) < 0 ? error_sys(err, "writing to stdout") : 0;
+}
+
+static int show_live(struct invocation *inv, const struct live_request *request, bool quiet,
+                     int *ret_status, struct error *err)
+{
+    struct live_end end;
+    if (live_run(inv->client, request, &end, err) < 0)
         return -1;
-    explain_end(root);
+    *ret_status = (int)(yyjson_get_uint(yyjson_obj_get(end.process, "exitCode")) & 0xff);
+    if (end.dropped > 0)
+        fprintf(stderr, "cella: %llu bytes of its output were not kept\n",
+                (unsigned long long)end.dropped);
+    if (!quiet && !end.interrupted)
+        explain_end(end.process);
     return 0;
+}
+
+int verb_process_exec(struct invocation *inv, int *ret_status, struct error *err)
+{
+    _cleanup_buf_ struct buf target = BUF_INIT(TARGET_MAX);
+    yyjson_mut_doc *body = NULL;
+    bool detach = args_flag(inv->args, "detach"), input = args_flag(inv->args, "stdin");
+    process_target(inv, &target, NULL, NULL);
+    if ((detach || inv->json) && input)
+        return error_set(err, ERROR_INVALID_ARGUMENT,
+                         "--stdin needs somebody who stays: it goes with neither --detach nor "
+                         "--output json");
+    if (exec_body(inv, &body, err) < 0)
+        return -1;
+    if (detach || inv->json)
+        return exec_whole(inv, &target, body, ret_status, err);
+    return show_live(
+        inv,
+        &(struct live_request){
+            .processes = target.data, .exec = body, .input = input, .stop_on_interrupt = true},
+        false, ret_status, err);
+}
+
+int verb_process_attach(struct invocation *inv, int *ret_status, struct error *err)
+{
+    _cleanup_buf_ struct buf target = BUF_INIT(TARGET_MAX);
+    process_target(inv, &target, NULL, NULL);
+    return show_live(inv,
+                     &(struct live_request){.processes = target.data,
+                                            .process = args_word(inv->args, "PID"),
+                                            .offset = args_number(inv->args, "from", 0),
+                                            .input = args_flag(inv->args, "stdin"),
+                                            .hold = true},
+                     false, ret_status, err);
 }
 
 /* --- one process --- */
@@ -221,10 +268,44 @@ int verb_process_logs(struct invocation *inv, int *ret_status, struct error *err
     _cleanup_buf_ struct buf target = BUF_INIT(TARGET_MAX);
     const char *pid = args_word(inv->args, "PID");
     yyjson_val *root;
+    if (args_flag(inv->args, "follow")) {
+        int ignored;
+        process_target(inv, &target, NULL, NULL);
+        return show_live(inv, &(struct live_request){.processes = target.data, .process = pid},
+                         true, &ignored, err);
+    }
     process_target(inv, &target, pid, "/logs");
     if (client_json(inv->client, "GET", &target, NULL, 0, &root, err) < 0)
         return -1;
     return inv->json ? output_json(root, err) : print_output(inv, root, pid, err);
+}
+
+static int print_ports(yyjson_val *root, struct error *err)
+{
+    static const char *const titles[] = {"PORT", "PROTOCOL", "ADDRESS"};
+    _cleanup_table_ struct table *table = table_new(titles, ARRAY_LEN(titles));
+    yyjson_val *port;
+    size_t i, count;
+    yyjson_arr_foreach(yyjson_obj_get(root, "ports"), i, count, port)
+    {
+        table_printf(table, "%llu",
+                     (unsigned long long)yyjson_get_uint(yyjson_obj_get(port, "localPort")));
+        table_cell(table, client_text(port, "/protocol"));
+        table_cell(table, client_text(port, "/address"));
+    }
+    return output_table(table, err);
+}
+
+int verb_process_ports(struct invocation *inv, int *ret_status, struct error *err)
+{
+    _cleanup_buf_ struct buf target = BUF_INIT(TARGET_MAX);
+    yyjson_val *root;
+    target_sandbox(inv->client, &target, args_word(inv->args, "NAME"), "/network/process/");
+    target_add(&target, args_word(inv->args, "PID"), false);
+    buf_adds(&target, "/ports");
+    if (client_json(inv->client, "GET", &target, NULL, 0, &root, err) < 0)
+        return -1;
+    return inv->json ? output_json(root, err) : print_ports(root, err);
 }
 
 static int end_process(struct invocation *inv, const char *method, const char *below,

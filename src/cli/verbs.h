@@ -19,8 +19,8 @@ verb_function verb_top;
 verb_function verb_file_read, verb_file_ls, verb_file_write, verb_file_rm;
 
 /* process.c */
-verb_function verb_process_list, verb_process_exec, verb_process_logs, verb_process_stop,
-    verb_process_kill;
+verb_function verb_process_list, verb_process_exec, verb_process_attach, verb_process_logs,
+    verb_process_ports, verb_process_stop, verb_process_kill;
 
 /* port_forward.c */
 verb_function verb_port_forward;

@@ -2,6 +2,7 @@
 """`cella run NAME process …`: a command behaves as if it ran here."""
 
 import json
+import signal
 import subprocess
 import time
 
@@ -76,14 +77,136 @@ def test_json(box):
 
 
 def test_more_output_than_is_kept(box):
-    """The newest bytes are there, and it is said how many are not."""
-    done = box("exec", "head -c 3000000 /dev/zero | tr '\\0' x; echo end", text=False)
+    """Nothing is missing where it is shown as it comes; afterwards the newest is there."""
+    done = box("exec", "head -c 3000000 /dev/zero | tr '\\0' x; echo end", "--name", "flood",
+               text=False)
     assert done.returncode == 0
+    assert done.stdout == b"x" * 3000000 + b"end\n"
+    done = box("logs", "flood", text=False)
     assert done.stdout.endswith(b"xend\n")
     assert set(done.stdout[:-5]) == {ord("x")}
     assert b"bytes of stdout were not kept" in done.stderr
     dropped = int(done.stderr.split(b"first ")[1].split()[0])
     assert dropped + len(done.stdout) == 3000005 - 1
+
+
+class Running:
+    """The command line at work."""
+
+    def __init__(self, server, sandbox, *args, **kwargs):
+        self.process = subprocess.Popen(
+            [server.bin / "cella", "--data", server.data, "run", sandbox.name, "process",
+             *map(str, args)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, **kwargs)
+
+    def end(self, status, deadline=60):
+        out, err = self.process.communicate(timeout=deadline)
+        assert self.process.returncode == status, (out, err)
+        return out, err
+
+
+@pytest.fixture
+def start(server, shared_sandbox):
+    made = []
+
+    def run(*args, **kwargs):
+        made.append(Running(server, shared_sandbox, *args, **kwargs))
+        return made[-1]
+
+    yield run
+    for running in made:
+        if running.process.poll() is None:
+            running.process.kill()
+            running.process.communicate()
+
+
+def test_output_comes_before_the_end(box, start):
+    live = start("exec", "echo first; until [ -e /tmp/cli-go ]; do sleep 0.01; done; echo second")
+    assert live.process.stdout.readline() == b"first\n"
+    box.sandbox.run("touch /tmp/cli-go")
+    assert live.end(0)[0] == b"second\n"
+
+
+def test_input_is_passed_on(box, start):
+    data = bytes(range(256)) * 10000
+    live = start("exec", "cat", "-i", stdin=subprocess.PIPE)
+    out, err = live.process.communicate(data, timeout=60)
+    assert (out, err, live.process.returncode) == (data, b"", 0)
+    # From a file, and to a command that does not read it.
+    with open("/etc/passwd", "rb") as file:
+        live = start("exec", "wc -l", "--stdin", stdin=file)
+        out = live.end(0)[0]
+    with open("/etc/passwd", "rb") as file:
+        assert int(out) == len(file.readlines())
+    live = start("exec", "exit 4", "-i", stdin=subprocess.PIPE)
+    live.end(4)
+    assert box("exec", "cat", "-i", "--detach").returncode == 2
+
+
+@pytest.mark.parametrize("interrupts, status", [(1, 143), (2, 137)])
+def test_an_interrupt_ends_the_command(box, start, interrupts, status):
+    command = "echo up; exec sleep 1000" if interrupts == 1 else \
+        "trap 'echo no' TERM; echo up; while :; do sleep 0.05; done"
+    live = start("exec", command, "--name", f"interrupted-{interrupts}")
+    assert live.process.stdout.readline() == b"up\n"
+    live.process.send_signal(signal.SIGINT)
+    if interrupts == 2:
+        assert live.process.stdout.readline() == b"no\n"
+        live.process.send_signal(signal.SIGINT)
+    live.end(status)
+    process = box.sandbox.request("GET", f"/process/interrupted-{interrupts}").json()
+    assert process["status"] in ("stopped", "killed")
+
+
+def test_attach_and_follow(box, start):
+    box.sandbox.spawn("echo early; read line; echo $line >&2; exit 6", name="joined", stdin=True)
+    follower = start("logs", "joined", "-f")
+    assert follower.process.stdout.readline() == b"early\n"
+    live = start("attach", "joined", "-i", stdin=subprocess.PIPE)
+    assert live.process.stdout.readline() == b"early\n"
+    out, err = live.process.communicate(b"late\n", timeout=60)
+    assert (out, err, live.process.returncode) == (b"", b"late\n", 6)
+    assert follower.end(0) == (b"", b"late\n")
+    assert start("attach", "joined", "--from", 3).end(6) == (b"ly\n", b"late\n")
+    assert start("attach", "nobody").end(3)[0] == b""
+
+
+def test_leaving_an_attached_process(box, start):
+    box.sandbox.spawn("echo here; exec sleep 1000", name="stays")
+    live = start("attach", "stays")
+    assert live.process.stdout.readline() == b"here\n"
+    live.process.send_signal(signal.SIGINT)
+    live.end(-signal.SIGINT)
+    assert box.sandbox.request("GET", "/process/stays").json()["status"] == "running"
+    assert box("kill", "stays").returncode == 0
+
+
+def test_a_restart_of_the_server_goes_unnoticed(server_factory):
+    server = server_factory()
+    sandbox = server.create()
+    command = "i=0; while [ $i -lt 300 ]; do echo line $i; i=$((i+1)); sleep 0.005; done; exit 9"
+    live = Running(server, sandbox, "exec", command)
+    try:
+        assert live.process.stdout.readline() == b"line 0\n"
+        before = server.kill("cellad")
+        server.wait_recovered(before, "cellad")
+        out, _ = live.end(9)
+        assert out == b"".join(b"line %d\n" % i for i in range(1, 300))
+    finally:
+        if live.process.poll() is None:
+            live.process.kill()
+            live.process.communicate()
+
+
+def test_ports(box):
+    box.sandbox.write("/tmp/listen.py", "import socket, time\n"
+                      "s = socket.socket(); s.bind(('0.0.0.0', 4711)); s.listen(); time.sleep(1000)\n")
+    answer = box.sandbox.request("POST", "/process", {"command": "python3 /tmp/listen.py",
+                                                      "name": "listener", "waitForPorts": [4711]})
+    assert answer.status == 200 and answer.json()["status"] == "running"
+    lines = [line.split() for line in box("ports", "listener").stdout.splitlines()]
+    assert lines == [["PORT", "PROTOCOL", "ADDRESS"], ["4711", "tcp", "0.0.0.0"]]
+    assert json.loads(box("ports", "listener", "-o", "json").stdout)["ports"][0]["localPort"] == 4711
+    assert box("kill", "listener").returncode == 0
 
 
 def test_detached(box):
@@ -93,13 +216,13 @@ def test_detached(box):
     while box("logs", pid).stdout != "started\n":
         assert time.monotonic() < end
     rows = {line.split()[0]: line.split() for line in box("list").stdout.splitlines()}
-    assert rows["PID"] == ["PID", "STATUS", "EXIT", "STARTED", "COMMAND"]
-    assert rows[pid][1:3] == ["running", "-"]
+    assert rows["PID"] == ["PID", "NAME", "STATUS", "EXIT", "STARTED", "COMMAND"]
+    assert rows[pid][2:4] == ["running", "-"]
     assert any(str(process["pid"]) == pid
                for process in json.loads(box("list", "-o", "json").stdout))
     assert box("kill", pid).stdout == "Process killed successfully\n"
     ended = {line.split()[0]: line.split() for line in box("list").stdout.splitlines()}[pid]
-    assert ended[1:3] == ["killed", "137"]
+    assert ended[2:4] == ["killed", "137"]
 
 
 def test_stop(box):
