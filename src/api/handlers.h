@@ -42,3 +42,6 @@ route_handler v0_process_list, v0_process_exec, v0_process_get, v0_process_stop,
 
 /* v0/network.c */
 route_handler v0_process_ports;
+
+/* v0/terminal.c, v0/terminal_ws.c */
+route_handler v0_terminal_list, v0_terminal_create, v0_terminal_close, v0_terminal_ws;

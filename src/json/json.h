@@ -54,6 +54,8 @@ int json_read(struct arena *arena, yyjson_val *object, const char *where,
 bool json_add_lossy(yyjson_mut_doc *doc, yyjson_mut_val *object, const char *key,
                     struct slice text);
 bool json_is_utf8(struct slice text);
+/* How many bytes at the end (0 to 3) are the beginning of a character whose rest is to come. */
+size_t json_utf8_tail(struct slice text);
 
 /* Base64 (RFC 4648, with padding); decoding is strict but for line breaks. In the arena. */
 struct slice json_base64_encode(struct arena *arena, struct slice bytes);

@@ -76,6 +76,21 @@ bool json_is_utf8(struct slice text)
     return text.len == 0 || valid_prefix(text) == text.len;
 }
 
+size_t json_utf8_tail(struct slice text)
+{
+    const unsigned char *end = (const unsigned char *)text.data + text.len;
+    for (size_t back = 1; back <= 3 && back <= text.len; back++) {
+        const unsigned char *p = end - back, first = *p;
+        if (first < 0x80)
+            return 0;
+        if (first < 0xc0)
+            continue; /* a byte from the middle of a character */
+        /* Cut short, and by the end alone: then it stops there. */
+        return !step(&p, end) && p == end && first >= 0xc2 && first <= 0xf4 ? back : 0;
+    }
+    return 0;
+}
+
 void utf8_clean(struct slice text, struct buf *out)
 {
     while (text.len > 0) {

@@ -40,6 +40,11 @@ static struct slice merge_env(struct arena *arena, struct slice under, struct sl
     return (struct slice){out, len + over.len};
 }
 
+struct slice sandbox_env_over(const struct sandbox *sb, struct arena *arena, struct slice over)
+{
+    return merge_env(arena, (struct slice){sb->env, sb->env_len}, over);
+}
+
 int process_name_check(const char *name, struct error *err)
 {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";

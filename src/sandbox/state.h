@@ -158,6 +158,10 @@ int sandbox_wait_for_clones(struct sandbox *source, bool copying, struct error *
 /* After a crash in the middle of a change: brings the kernel's limits in line with the record's. */
 void sandbox_restore_limits(struct sandbox *sb);
 
+/* processes.c */
+/* The sandbox's own variables with `over` laid over them. */
+struct slice sandbox_env_over(const struct sandbox *sb, struct arena *arena, struct slice over);
+
 /* agent_link.c */
 /* Finds a sandbox, waits while it is being made, and gives its agent's channel. Drop the sandbox
  * afterwards. */
