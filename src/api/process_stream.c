@@ -257,7 +257,7 @@ static struct slice result_text(struct reply *r, const struct agent_process *pro
         return (struct slice){0};
     yyjson_mut_val *root;
     yyjson_mut_doc *doc = api_json_new(arena, &root);
-    r->style->result(arena, doc, root, process);
+    r->style->result(arena, doc, root, process, r->style->ctx);
     return json_write(arena, doc, false);
 }
 

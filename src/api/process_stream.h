@@ -46,7 +46,8 @@ struct stream_style {
     /* At the end the process itself, made by this (NULL: no). As JSON in the data's text, or (in
      * frames) as it is. */
     void (*result)(struct arena *arena, yyjson_mut_doc *doc, yyjson_mut_val *object,
-                   const struct agent_process *process);
+                   const struct agent_process *process, void *ctx);
+    void *ctx; /* result's */
 };
 
 /* Answers with the output from here to the process's end. `process`: who it is. */

@@ -10,6 +10,10 @@
 route_handler blaxel_sandbox_list, blaxel_sandbox_create, blaxel_sandbox_get, blaxel_sandbox_put,
     blaxel_sandbox_delete, blaxel_sandbox_by_external_id;
 
+/* fork.c, lists.c */
+route_handler blaxel_sandbox_fork, blaxel_empty_list, blaxel_empty_page, blaxel_sandbox_empty_page,
+    blaxel_sandbox_empty_list;
+
 /* preview.c */
 route_handler blaxel_preview_list, blaxel_preview_create, blaxel_preview_get, blaxel_preview_put,
     blaxel_preview_delete, blaxel_preview_token_list, blaxel_preview_token_create,
@@ -21,9 +25,9 @@ route_handler preview_serve;
 /* filesystem.c */
 route_handler box_file_get, box_file_put, box_file_delete;
 
-/* process.c */
+/* process.c, process_exec.c */
 route_handler box_process_list, box_process_exec, box_process_get, box_process_stop,
-    box_process_kill, box_process_logs;
+    box_process_kill, box_process_logs, box_process_logs_stream;
 
 /* health.c */
 route_handler box_health;

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
+/* The shape of a process. Output is any bytes; where text cannot hold them they stand beside it. */
+
 #include "api/blaxel/process_json.h"
 
 #include <inttypes.h>
@@ -33,16 +35,28 @@ void box_output_json(struct arena *arena, yyjson_mut_doc *doc, yyjson_mut_val *o
 void box_process_json(struct arena *arena, yyjson_mut_doc *doc, yyjson_mut_val *object,
                       const struct agent_process *process, const struct box_output *output)
 {
+    static const struct box_output nothing = {{"", 0}, {"", 0}, {"", 0}};
+    bool running = process->state == PROCESS_RUNNING;
+    bool restarts = (process->flags & EXEC_RESTART) != 0;
     yyjson_mut_obj_add_str(doc, object, "pid", arena_printf(arena, "%" PRIu64, process->pid));
+    json_add_lossy(doc, object, "name", slice_of(process->name));
     api_add_text(arena, doc, object, "command", "commandBase64", slice_of(process->command));
     yyjson_mut_obj_add_str(doc, object, "status", box_process_status(process));
     api_add_http_time(doc, object, "startedAt", process->started_ms);
-    if (process->state != PROCESS_RUNNING)
-        api_add_http_time(doc, object, "completedAt", process->ended_ms);
-    else
+    if (running)
         yyjson_mut_obj_add_str(doc, object, "completedAt", "");
-    yyjson_mut_obj_add_uint(doc, object, "exitCode",
-                            process->state == PROCESS_RUNNING ? 0 : process->exit_code);
+    else
+        api_add_http_time(doc, object, "completedAt", process->ended_ms);
+    yyjson_mut_obj_add_uint(doc, object, "exitCode", running ? 0 : process->exit_code);
     api_add_text(arena, doc, object, "workingDir", "workingDirBase64", slice_of(process->cwd));
-    box_output_json(arena, doc, object, output);
+    box_output_json(arena, doc, object, output == NULL ? &nothing : output);
+    yyjson_mut_obj_add_bool(doc, object, "restartOnFailure", restarts);
+    yyjson_mut_obj_add_int(doc, object, "maxRestarts",
+                           !restarts ? 0
+                           : process->max_restarts == RESTARTS_UNLIMITED
+                               ? -1
+                               : (int64_t)process->max_restarts);
+    yyjson_mut_obj_add_uint(doc, object, "restartCount", process->restarts);
+    yyjson_mut_obj_add_bool(doc, object, "keepAlive", (process->flags & EXEC_KEEP_ALIVE) != 0);
+    yyjson_mut_obj_add_bool(doc, object, "stdin", (process->flags & EXEC_STDIN) != 0);
 }

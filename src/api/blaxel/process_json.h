@@ -12,11 +12,12 @@
 /* failed, killed, stopped, running or completed */
 const char *box_process_status(const struct agent_process *process);
 
+/* What a process has written: both streams in the order of their coming, and each alone. */
 struct box_output {
     struct slice logs, out, errors;
 };
 
-/* The output of a process that is shown without it is empty. */
+/* output NULL: its members are empty. */
 void box_process_json(struct arena *arena, yyjson_mut_doc *doc, yyjson_mut_val *object,
                       const struct agent_process *process, const struct box_output *output);
 void box_output_json(struct arena *arena, yyjson_mut_doc *doc, yyjson_mut_val *object,

@@ -5,6 +5,7 @@
 #include "api/blaxel/routes.h"
 
 #include "api/blaxel/handlers.h"
+#include "api/handlers.h"
 #include "auth/auth.h"
 #include "base/cleanup.h"
 
@@ -18,7 +19,18 @@ const struct route blaxel_routes[] = {
     ROUTE("POST",   "/v0/sandboxes",                     SCOPE_WRITE, blaxel_sandbox_create),
     ROUTE("GET",    "/v0/sandboxes/by-external-id/{id}", SCOPE_READ,  blaxel_sandbox_by_external_id),
     ROUTE("GET",    "/v0/sandboxes/{name}",              SCOPE_READ,  blaxel_sandbox_get),
+    ROUTE("PUT",    "/v0/sandboxes/{name}",              SCOPE_WRITE, blaxel_sandbox_put),
+    ROUTE("PATCH",  "/v0/sandboxes/{name}",              SCOPE_WRITE, blaxel_sandbox_put),
     ROUTE("DELETE", "/v0/sandboxes/{name}",              SCOPE_WRITE, blaxel_sandbox_delete),
+    ROUTE("POST",   "/v0/sandboxes/{name}/fork",         SCOPE_WRITE, blaxel_sandbox_fork),
+
+    ROUTE("GET",    "/v0/images",                              SCOPE_READ,  blaxel_empty_list),
+    ROUTE("GET",    "/v0/volumes",                             SCOPE_READ,  blaxel_empty_page),
+    ROUTE("GET",    "/v0/drives",                              SCOPE_READ,  blaxel_empty_page),
+    ROUTE("GET",    "/v0/snapshots",                           SCOPE_READ,  blaxel_empty_page),
+    ROUTE("GET",    "/v0/sandboxes/{name}/schedules",          SCOPE_READ,  blaxel_sandbox_empty_page),
+    ROUTE("GET",    "/v0/sandboxes/{name}/schedule-executions", SCOPE_READ, blaxel_sandbox_empty_page),
+    ROUTE("GET",    "/v0/sandboxes/{name}/snapshots",          SCOPE_READ,  blaxel_sandbox_empty_list),
 
     ROUTE("GET",    "/v0/sandboxes/{name}/previews",           SCOPE_READ,  blaxel_preview_list),
     ROUTE("POST",   "/v0/sandboxes/{name}/previews",           SCOPE_WRITE, blaxel_preview_create),
@@ -46,6 +58,20 @@ const struct route blaxel_box_routes[] = {
     IN_BOX("PUT",    "/filesystem/{path*}", SCOPE_WRITE, box_file_put),
     IN_BOX("DELETE", "/filesystem/{path*}", SCOPE_WRITE, box_file_delete),
 
+
+    IN_BOX("GET",    "/process",                   SCOPE_READ,  box_process_list),
+    IN_BOX("POST",   "/process",                   SCOPE_WRITE, box_process_exec),
+    IN_BOX("GET",    "/process/{pid}",             SCOPE_READ,  box_process_get),
+    IN_BOX("DELETE", "/process/{pid}",             SCOPE_WRITE, box_process_stop),
+    IN_BOX("DELETE", "/process/{pid}/kill",        SCOPE_WRITE, box_process_kill),
+    IN_BOX("POST",   "/process/{pid}/kill",        SCOPE_WRITE, box_process_kill),
+    IN_BOX("GET",    "/process/{pid}/logs",        SCOPE_READ,  box_process_logs),
+    IN_BOX("GET",    "/process/{pid}/logs/stream", SCOPE_READ,  box_process_logs_stream),
+    /* These answer in the seed's shape, which is the same. */
+    IN_BOX("POST",   "/process/{pid}/stdin",       SCOPE_WRITE, v0_process_stdin),
+    IN_BOX("DELETE", "/process/{pid}/stdin",       SCOPE_WRITE, v0_process_stdin_end),
+
+    IN_BOX("GET",    "/network/process/{pid}/ports", SCOPE_READ, v0_process_ports),
 };
 /* clang-format on */
 

@@ -63,14 +63,13 @@ static int read_labels(struct arena *arena, yyjson_val *metadata, const struct s
     return 0;
 }
 
-static int read_envs(struct arena *arena, yyjson_val *runtime, const struct slice **ret_env,
-                     struct error *err)
+int blaxel_envs(struct arena *arena, yyjson_val *object, const char *where,
+                const struct slice **ret_env, struct error *err)
 {
-    static const char where[] = "spec.runtime.envs";
     _cleanup_buf_ struct buf list = BUF_INIT(ENV_BYTES_MAX);
     yyjson_val *envs = NULL, *item;
     yyjson_arr_iter iter;
-    if (member_array(runtime, "spec.runtime", "envs", &envs, err) < 0)
+    if (member_array(object, where, "envs", &envs, err) < 0)
         return -1;
     if (envs == NULL)
         return 0;
@@ -78,15 +77,37 @@ static int read_envs(struct arena *arena, yyjson_val *runtime, const struct slic
     while ((item = yyjson_arr_iter_next(&iter)) != NULL) {
         const char *name = NULL;
         if (!yyjson_is_obj(item))
-            return error_set(err, ERROR_INVALID_ARGUMENT, "%s must hold objects", where);
-        if (member_text(item, where, "name", &name, err) < 0)
+            return error_set(err, ERROR_INVALID_ARGUMENT, "envs must hold objects");
+        if (member_text(item, "envs", "name", &name, err) < 0)
             return -1;
         if (name == NULL)
-            return error_set(err, ERROR_INVALID_ARGUMENT, "%s: name is required", where);
-        if (add_pair(&list, where, name, yyjson_obj_get(item, "value"), err) < 0)
+            return error_set(err, ERROR_INVALID_ARGUMENT, "envs: name is required");
+        if (add_pair(&list, "envs", name, yyjson_obj_get(item, "value"), err) < 0)
             return -1;
     }
     *ret_env = keep_list(arena, &list);
+    return 0;
+}
+
+static bool has_name_of(struct slice list, const char *item)
+{
+    size_t len = strcspn(item, "=") + 1;
+    strv_each (other, list)
+        if (strncmp(other, item, len) == 0)
+            return true;
+    return false;
+}
+
+int blaxel_merge_env(struct arena *arena, struct slice *env, struct slice over, struct error *err)
+{
+    _cleanup_buf_ struct buf list = BUF_INIT(ENV_BYTES_MAX);
+    strv_each (item, *env)
+        if (!has_name_of(over, item))
+            buf_add(&list, item, strlen(item) + 1);
+    buf_add(&list, over.data, over.len);
+    if (buf_check(&list, "envs", err) < 0)
+        return -1;
+    *env = *keep_list(arena, &list);
     return 0;
 }
 
@@ -167,7 +188,7 @@ static int read_spec(struct arena *arena, yyjson_val *spec, struct blaxel_sandbo
         member_object(spec, "spec", "runtime", &runtime, err) < 0 ||
         member_text(runtime, "spec.runtime", "image", &request->image, err) < 0 ||
         read_resources(arena, runtime, &request->resources, err) < 0 ||
-        read_envs(arena, runtime, &request->env, err) < 0)
+        blaxel_envs(arena, runtime, "spec.runtime", &request->env, err) < 0)
         return -1;
     if (yyjson_is_bool(yyjson_obj_get(spec, "enabled")))
         request->enabled = enabled;

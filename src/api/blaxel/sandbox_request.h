@@ -29,3 +29,10 @@ struct blaxel_sandbox_request {
  */
 int blaxel_sandbox_request(struct arena *arena, yyjson_val *body,
                            struct blaxel_sandbox_request *ret_request, struct error *err);
+
+/* The member "envs" of an object, [{"name","value"}], as a "NAME=value" list; *ret_env is left
+ * alone when there is none. */
+int blaxel_envs(struct arena *arena, yyjson_val *object, const char *where,
+                const struct slice **ret_env, struct error *err);
+/* Lays `over` over *env: same names are replaced, others added. PAYLOAD_TOO_LARGE. */
+int blaxel_merge_env(struct arena *arena, struct slice *env, struct slice over, struct error *err);

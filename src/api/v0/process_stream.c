@@ -46,11 +46,17 @@ int process_wants_stream(struct http_exchange *x, bool *ret_wants, struct error 
     return 0;
 }
 
+static void result_json(struct arena *arena, yyjson_mut_doc *doc, yyjson_mut_val *object,
+                        const struct agent_process *process, void *ctx)
+{
+    process_json(arena, doc, object, process);
+}
+
 int process_exec_stream(struct http_exchange *x, const struct process_place *place,
                         const struct agent_exec *exec, struct error *err)
 {
     _cleanup_output_ struct process_output *output = NULL;
-    struct stream_style style = {.shape = STREAM_NDJSON, .extras = true, .result = process_json};
+    struct stream_style style = {.shape = STREAM_NDJSON, .extras = true, .result = result_json};
     struct agent_process process;
     struct agent_exec request = *exec;
 
@@ -81,7 +87,7 @@ int v0_process_logs_stream(struct http_exchange *x, const struct route_params *p
 {
     _cleanup_output_ struct process_output *output = NULL;
     struct process_place place = process_place(params, ctx);
-    struct stream_style style = {.shape = STREAM_LINES, .extras = true, .result = process_json};
+    struct stream_style style = {.shape = STREAM_LINES, .extras = true, .result = result_json};
     struct agent_process process;
     uint64_t offset;
     bool go_on, hold;

@@ -177,6 +177,74 @@ test("list pages through everything, in each order", async () => {
   }
 });
 
+test("updates change what they name and keep the rest", async () => {
+  await withSandbox(
+    async (sandbox) => {
+      const { name } = sandbox.metadata;
+      await sandbox.fs.write("/tmp/kept", "1");
+      const labelled = await SandboxInstance.updateMetadata(name, {
+        labels: { x: "y" },
+        displayName: "Named",
+      });
+      assert.deepEqual(labelled.metadata.labels, { x: "y" });
+      assert.equal(labelled.metadata.displayName, "Named");
+      assert.equal(labelled.spec.runtime.ttl, "1h");
+      assert.equal((await SandboxInstance.updateTtl(name, "2h")).spec.runtime.ttl, "2h");
+      assert.equal((await SandboxInstance.updateTtl(name, "")).spec.runtime.ttl, undefined);
+      const lifecycle = {
+        expirationPolicies: [{ type: "ttl-max-age", value: "24h", action: "delete" }],
+      };
+      const aged = await SandboxInstance.updateLifecycle(name, lifecycle);
+      assert.deepEqual(aged.spec.lifecycle, lifecycle);
+      assert.deepEqual((await SandboxInstance.get(name)).spec.lifecycle, lifecycle);
+      const networked = await SandboxInstance.updateNetwork(name, {
+        network: { allowedDomains: ["example.com"] },
+      });
+      assert.deepEqual(networked.spec.network, { allowedDomains: ["example.com"] });
+      const now = await SandboxInstance.get(name);
+      assert.equal(now.metadata.displayName, "Named");
+      assert.deepEqual(now.metadata.labels, { x: "y" });
+      assert.deepEqual(now.spec.runtime.envs, [{ name: "SECRET", value: "s" }]);
+      assert.equal(now.spec.runtime.memory, 512);
+      assert.equal(now.status, "DEPLOYED");
+      assert.equal(await sandbox.fs.read("/tmp/kept"), "1");
+    },
+    { ttl: "1h", envs: [{ name: "SECRET", value: "s" }] },
+  );
+});
+
+test("fork makes a sandbox with the same files and a life of its own", async () => {
+  await withSandbox(async (sandbox) => {
+    const target = uniqueName("fork");
+    await sandbox.fs.write("/tmp/mark", "before");
+    const made = await sandbox.fork(target, { envs: [{ name: "NEW", value: "1" }] });
+    try {
+      assert.deepEqual(made, { name: target, type: "sandbox" });
+      await sandbox.fs.write("/tmp/mark", "after");
+      const fork = await SandboxInstance.get(target);
+      assert.equal(fork.status, "DEPLOYED");
+      assert.equal(await fork.fs.read("/tmp/mark"), "before");
+      assert.deepEqual(fork.spec.runtime.envs, [{ name: "NEW", value: "1" }]);
+    } finally {
+      await SandboxInstance.delete(target);
+    }
+    await assert.rejects(sandbox.fork(target, { targetType: "application" }), (e) => e.code === 400);
+  });
+});
+
+test("lists of what does not exist here are empty", async () => {
+  const { listDrives, listImages, listVolumes } = await import("@blaxel/core");
+  assert.deepEqual((await listVolumes({ throwOnError: true })).data.data, []);
+  assert.deepEqual((await listDrives({ throwOnError: true })).data.data, []);
+  assert.deepEqual((await listImages({ throwOnError: true })).data, []);
+  await withSandbox(async (sandbox) => {
+    assert.deepEqual(await sandbox.snapshots.list(), []);
+    assert.deepEqual((await sandbox.schedules.list()).data, []);
+    assert.deepEqual((await sandbox.schedules.executions()).data, []);
+    await assert.rejects(sandbox.schedules.create({}), (error) => error.code === 405);
+  });
+});
+
 test("bad requests are refused and say why", async () => {
   for (const bad of [
     { name: "Not A Name" },
