@@ -13,6 +13,7 @@
 #include "api/call.h"
 #include "api/credential.h"
 #include "api/dialect.h"
+#include "api/origin.h"
 #include "auth/workspaces.h"
 #include "base/log.h"
 #include "http/router.h"
@@ -53,11 +54,27 @@ static int authorize(struct http_exchange *x, const struct route *route, struct 
     return -1;
 }
 
+/* OPTIONS, which needs no key: no row wants it, or a browser asks whether a page may come in. A row
+ * that is public knows by itself. */
+static bool is_for_browsers(struct http_exchange *x, const struct route *route,
+                            const struct error *err)
+{
+    if (route == NULL)
+        return strcmp(http_request(x)->method, "OPTIONS") == 0 &&
+               err->code == ERROR_METHOD_NOT_ALLOWED;
+    return (route->scope & SCOPE_PUBLIC) == 0 && origin_is_preflight(x);
+}
+
 static int dispatch(struct http_exchange *x, const struct api *api, const struct dialect *dialect,
                     struct error *err)
 {
     struct route_params params;
     const struct route *route = route_find(dialect->routes, *dialect->count, x, &params, err);
+    if (is_for_browsers(x, route, err)) {
+        bool any;
+        const char *methods = route_methods(dialect->routes, *dialect->count, x, &any);
+        return origin_reply_options(x, api, methods, err);
+    }
     if (route == NULL)
         return -1;
     struct api_call call = {.api = api, .workspace = ""};
@@ -71,7 +88,8 @@ int api_handle(struct http_exchange *x, void *ctx, struct error *err)
 {
     const struct http_request *request = http_request(x);
     const struct dialect *dialect = dialect_of(request->path);
-    if (dispatch(x, ctx, dialect, err) == 0)
+    origin_fields(x, ctx);
+    if (origin_check_open(x, ctx, err) == 0 && dispatch(x, ctx, dialect, err) == 0)
         return 0;
     if (err->code == ERROR_INTERNAL)
         log_error("%s %s: %s", request->method, request->path, err->message);

@@ -6,6 +6,8 @@
  * (sandbox/) and knows nothing of how a sandbox is made; nothing below knows its shapes.
  */
 
+#include <stdbool.h>
+
 #include "auth/auth.h"
 #include "base/error.h"
 #include "http/server.h"
@@ -18,6 +20,9 @@ struct api {
     struct sandboxes *sandboxes;
     struct auth *auth;
     const char *public_url; /* "https://cella.example"; NULL: as the request's Host field says */
+    /* Pages that may read answers: "*", or "https://app.example, …"; NULL: only the API's own. */
+    const char *cors_origin;
+    bool open; /* nobody is asked for a key */
 };
 
 /* Serves one request. ctx is the struct api. */

@@ -195,18 +195,29 @@ const char *port_request_target(struct http_exchange *x, const struct proxy_targ
 /* Ours are there already. */
 static const char *const answer_only[] = {"Date", "Server", NULL};
 
+/* What a program may say about its own origin, but not about the API's. */
+static const char *const own_origin_only[] = {
+    "Set-Cookie",
+    "Clear-Site-Data",
+    "Strict-Transport-Security",
+    "Service-Worker-Allowed",
+    "Public-Key-Pins",
+    "Alt-Svc",
+    NULL,
+};
+
 void port_answer_fields(struct http_exchange *x, const struct proxy_target *target,
                         const struct http_answer *answer)
 {
+    if (target->own_origin)
+        http_clear_headers(x); /* what was set for the API's own */
     for (size_t i = 0; i < answer->header_count; i++) {
         const struct http_header *h = &answer->headers[i];
         if (among(h->name, hop_by_hop) || among(h->name, answer_only) ||
             is_named(h->name, answer->headers, answer->header_count))
             continue;
-        if (!target->own_origin && (strcasecmp(h->name, "Set-Cookie") == 0 ||
-                                    strcasecmp(h->name, "Clear-Site-Data") == 0 ||
-                                    strcasecmp(h->name, "Strict-Transport-Security") == 0 ||
-                                    strcasecmp(h->name, "Service-Worker-Allowed") == 0))
+        if (!target->own_origin &&
+            (among(h->name, own_origin_only) || strncasecmp(h->name, "Access-Control-", 15) == 0))
             continue;
         http_set_header(x, h->name, "%s", h->value);
     }

@@ -90,6 +90,11 @@ void http_set_header(struct http_exchange *x, const char *name, const char *fmt,
     buf_adds(&x->fields, "\r\n");
 }
 
+void http_clear_headers(struct http_exchange *x)
+{
+    buf_clear(&x->fields);
+}
+
 int http_started(const struct http_exchange *x)
 {
     return x->state != ANSWER_NONE;

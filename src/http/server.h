@@ -111,6 +111,8 @@ int http_body_pump(struct http_exchange *x, int to_fd, uint64_t len, uint64_t *r
 /* Before the answer begins. Values must not hold CR, LF or NUL: they are dropped. */
 void http_set_header(struct http_exchange *x, const char *name, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
+/* Takes back all that were set. */
+void http_clear_headers(struct http_exchange *x);
 int http_started(const struct http_exchange *x);
 
 /* A whole answer. HEAD gets the fields alone. */

@@ -158,6 +158,9 @@ int cellad_main(int argc, char **argv)
     prompt_turns();
     if (argv[4][0] != '\0')
         d.api.public_url = argv[4];
+    if (argv[6][0] != '\0')
+        d.api.cors_origin = argv[6];
+    d.api.open = strcmp(argv[2], "open") == 0;
     if (open_parts(&d, argv[1], strcmp(argv[2], "open") == 0, (unsigned)strtoul(argv[5], NULL, 10),
                    &err) < 0 ||
         loop_run(d.loop, &err) < 0) {

@@ -29,6 +29,7 @@ static const struct option_place places[] = {
     {"--storage", true, offsetof(struct server_options, storage)},
     {"--log-level", true, offsetof(struct server_options, log_level)},
     {"--metrics-interval", true, offsetof(struct server_options, metrics_interval)},
+    {"--cors-origin", true, offsetof(struct server_options, cors_origin)},
     {"--no-auth", false, offsetof(struct server_options, no_auth)},
 };
 
@@ -69,6 +70,10 @@ int server_options_parse(int argc, char **argv, struct server_options *ret_optio
                          "--metrics-interval: \"%.40s\" is not between 1 and %d seconds",
                          options.metrics_interval, METRICS_INTERVAL_MAX_S);
     options.metrics_interval_s = interval;
+    if (options.no_auth && options.cors_origin != NULL && strchr(options.cors_origin, '*') != NULL)
+        return error_set(err, ERROR_INVALID_ARGUMENT,
+                         "--no-auth with --cors-origin '*' would let in every page of every "
+                         "browser on this machine: name the origins");
     *ret_options = options;
     return 0;
 }

@@ -150,6 +150,15 @@ static int open_key_pipe(const struct supervisor *s)
     return whole ? fds[0] : -1;
 }
 
+/* Pages of every origin may read answers, because keys are in fields that a page has to set itself.
+ * Without keys that would be an invitation. */
+static const char *cors_origin(const struct server_options *options)
+{
+    if (options->cors_origin == NULL)
+        return options->no_auth ? "" : "*";
+    return strcmp(options->cors_origin, "none") == 0 ? "" : options->cors_origin;
+}
+
 static int exec_cellad(struct supervisor *s)
 {
     const int from[FDS_MAX] = {s->dir.fd,  s->http_fd,     s->ready_write_fd,
@@ -169,6 +178,7 @@ static int exec_cellad(struct supervisor *s)
         s->options.log_level,
         s->options.public_url != NULL ? s->options.public_url : "",
         interval,
+        cors_origin(&s->options),
     };
     execveat(program, "", (char **)argv, environ, AT_EMPTY_PATH);
     return -1;

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Pages and the API. Keys travel in fields that a page has to set itself, never in cookies, so a
+ * browser adds nothing to a stranger's request, and letting every page read answers (`*`) gives
+ * away no more than the server gives to everybody. That is not so without keys: docs/security.md.
+ */
+
+#include "api/origin.h"
+
+#include <string.h>
+#include <strings.h>
+
+#include "base/cleanup.h"
+#include "http/parse.h"
+
+enum { ASKED_MAX = 2048 }; /* of the fields that a page wants to set */
+
+/* --- who may read --- */
+
+void origin_fields(struct http_exchange *x, const struct api *api)
+{
+    const char *allowed = api->cors_origin, *origin = http_header(x, "Origin");
+    if (allowed == NULL)
+        return;
+    bool all = strcmp(allowed, "*") == 0;
+    if (!all)
+        http_set_header(x, "Vary", "Origin");
+    if (!all && (origin == NULL || !http_list_has(allowed, origin)))
+        return;
+    http_set_header(x, "Access-Control-Allow-Origin", "%s", all ? "*" : origin);
+    http_set_header(x, "Access-Control-Expose-Headers", "*");
+}
+
+bool origin_is_preflight(const struct http_exchange *x)
+{
+    return strcmp(http_request(x)->method, "OPTIONS") == 0 && http_header(x, "Origin") != NULL &&
+           http_header(x, "Access-Control-Request-Method") != NULL;
+}
+
+int origin_reply_options(struct http_exchange *x, const struct api *api, const char *methods,
+                         struct error *err)
+{
+    const char *asked = http_header(x, "Access-Control-Request-Headers");
+    if (api->cors_origin != NULL) {
+        http_set_header(x, "Access-Control-Allow-Methods", "%s", methods);
+        /* As asked: `*` does not cover Authorization. */
+        if (asked != NULL && strlen(asked) <= ASKED_MAX)
+            http_set_header(x, "Access-Control-Allow-Headers", "%s", asked);
+        http_set_header(x, "Access-Control-Max-Age", "600");
+    }
+    return http_reply(x, 204, NULL, NULL, 0, err);
+}
+
+/* --- who may ask, where no key does --- */
+
+/* The name in "name:port"; an address of IPv6 with its brackets. */
+static struct slice name_of(const char *authority)
+{
+    size_t len = authority[0] == '[' ? strcspn(authority, "]") + 1 : strcspn(authority, ":");
+    size_t all = strlen(authority);
+    return (struct slice){authority, len < all ? len : all};
+}
+
+static const char *authority_of(const char *url)
+{
+    const char *at = strstr(url, "://");
+    return at == NULL ? "" : at + 3;
+}
+
+static bool same_name(struct slice a, struct slice b)
+{
+    return a.len == b.len && strncasecmp(a.data, b.data, a.len) == 0;
+}
+
+static bool is_own_name(const struct api *api, struct slice name)
+{
+    static const char *const own[] = {"localhost", "127.0.0.1", "[::1]", ""};
+    for (size_t i = 0; i < ARRAY_LEN(own); i++)
+        if (same_name(name, slice_of(own[i])))
+            return true;
+    if (api->public_url == NULL)
+        return false;
+    const char *authority = authority_of(api->public_url);
+    const char *copy = authority + strcspn(authority, "/:");
+    return same_name(name, (struct slice){authority, (size_t)(copy - authority)});
+}
+
+int origin_check_open(struct http_exchange *x, const struct api *api, struct error *err)
+{
+    const struct http_request *request = http_request(x);
+    const char *origin = http_header(x, "Origin");
+    if (!api->open || strcmp(request->peer, "unix") == 0)
+        return 0;
+    if (!is_own_name(api, name_of(request->host)))
+        return error_set(err, ERROR_FORBIDDEN,
+                         "this server asks for no key, and serves requests to localhost only, not "
+                         "to \"%.100s\"",
+                         request->host);
+    if (origin != NULL && strcasecmp(authority_of(origin), request->host) != 0 &&
+        (api->cors_origin == NULL || !http_list_has(api->cors_origin, origin)))
+        return error_set(err, ERROR_FORBIDDEN,
+                         "this server asks for no key, and serves no pages of other origins; "
+                         "start it with keys, or with --cors-origin");
+    return 0;
+}
