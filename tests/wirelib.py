@@ -54,6 +54,13 @@ MESSAGES = {
     "AGENT_STOP": (71, [(1, U64, "pid"), (2, U64, "grace_ms")]),
     "AGENT_LOG_READ": (72, [(1, U64, "pid"), (2, U64, "stream"), (3, U64, "offset"),
                             (4, U64, "max")]),
+    "AGENT_CHANGES": (120, [(1, U64, "after")]),
+    "AGENT_CHANGE": (121, [(1, U64, "change"), (2, U64, "sequence"), (3, U64, "pid"),
+                           (4, STR, "name"), (5, U64, "stdout_total"), (6, U64, "stderr_total")]),
+    "AGENT_TIMED_READ": (122, [(1, U64, "sequence"), (2, U64, "stream"), (3, U64, "offset"),
+                               (4, U64, "max")]),
+    "AGENT_TIMED": (123, [(1, U64, "offset"), (2, U64, "total"), (3, U64, "open"),
+                          (4, BYTES, "data"), (5, BYTES, "times")]),
     "AGENT_LOG": (73, [(1, U64, "offset"), (2, U64, "total"), (3, U64, "open"),
                        (4, BYTES, "data")]),
 }

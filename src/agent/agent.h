@@ -51,6 +51,7 @@ struct agent {
     struct process **processes_tail;
     bool processes_changed; /* something came nearer to being dropped */
     uint64_t last_sequence;
+    uint64_t changes;   /* counts up with everything that processes write */
     uint64_t name_seed; /* of the names that are made up; 0: not yet */
     uint64_t oom_kills; /* of the sandbox, as far as accounted for */
 

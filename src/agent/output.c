@@ -14,6 +14,9 @@ enum {
     CAP_FIRST = 1024,
     CAP_SMALLEST_MAX = 4096, /* a ring of a few bytes would be read a few bytes at a time */
     SPACE_MAX = 64 * 1024,   /* bounds the work of one turn; also the size of a pipe */
+    MARK_EVERY_MS = 20,      /* what comes closer together counts as one moment */
+    MARKS_FIRST = 8,
+    MARKS_MAX = 256,
 };
 
 void output_init(struct output *output, size_t max)
@@ -24,6 +27,7 @@ void output_init(struct output *output, size_t max)
 void output_release(struct output *output)
 {
     free(output->data);
+    free(output->marks);
     output_init(output, output->max);
 }
 
@@ -84,6 +88,84 @@ void output_commit(struct output *output, size_t len)
         output->head = (output->head + output->len - output->cap) % output->cap;
         output->len = output->cap;
     }
+}
+
+/* --- times --- */
+
+static uint64_t span(uint64_t from_ms, uint64_t to_ms)
+{
+    return to_ms > from_ms ? to_ms - from_ms : 0;
+}
+
+/* Makes room by forgetting: marks of bytes that are gone, else the one that is missed least, which
+ * is where the gap it leaves is small for how long ago it is. So new marks are close together and
+ * old ones further apart. */
+static void thin_marks(struct output *output)
+{
+    struct output_mark *marks = output->marks;
+    unsigned gone = 0, count = output->mark_count, least = 1;
+    while (gone + 1 < count && marks[gone + 1].offset <= output_start(output))
+        gone++;
+    if (gone > 0) {
+        output->mark_count -= gone;
+        memmove(marks, marks + gone, output->mark_count * sizeof(*marks));
+        return;
+    }
+    uint64_t least_gap = UINT32_MAX, least_age = 1, now = output->mark.time_ms;
+    for (unsigned i = 1; i + 1 < count; i++) {
+        uint64_t gap = span(marks[i - 1].time_ms, marks[i + 1].time_ms);
+        uint64_t age = span(marks[i].time_ms, now) + 1;
+        if (gap * least_age < least_gap * age) {
+            least = i;
+            least_gap = gap;
+            least_age = age;
+        }
+    }
+    output->mark_count--;
+    memmove(marks + least, marks + least + 1, (count - 1 - least) * sizeof(*marks));
+}
+
+static void push_mark(struct output *output)
+{
+    if (output->mark_count == output->mark_cap) {
+        unsigned cap = output->mark_cap == 0 ? MARKS_FIRST : output->mark_cap * 2;
+        struct output_mark *marks =
+            cap > MARKS_MAX ? NULL : realloc(output->marks, cap * sizeof(*marks));
+        if (marks != NULL) {
+            output->marks = marks;
+            output->mark_cap = cap;
+        } else if (output->mark_count > 0) {
+            thin_marks(output);
+        } else {
+            return;
+        }
+    }
+    output->marks[output->mark_count++] = output->mark;
+}
+
+void output_stamp(struct output *output, uint64_t time_ms)
+{
+    if (output->total > 0) {
+        int64_t since = (int64_t)(time_ms - output->mark.time_ms);
+        if (since >= 0 && since < MARK_EVERY_MS) /* a clock that was set back makes a mark */
+            return;
+        if (output->mark.offset != output->total)
+            push_mark(output);
+    }
+    output->mark = (struct output_mark){output->total, time_ms};
+}
+
+void output_times(const struct output *output, uint64_t from, uint64_t to, struct buf *out)
+{
+    for (unsigned i = 0; i < output->mark_count; i++) {
+        const struct output_mark *mark = &output->marks[i];
+        uint64_t next =
+            i + 1 < output->mark_count ? output->marks[i + 1].offset : output->mark.offset;
+        if (mark->offset < to && next > from)
+            buf_add(out, mark, sizeof(*mark));
+    }
+    if (output->mark.offset < to)
+        buf_add(out, &output->mark, sizeof(output->mark));
 }
 
 void output_add(struct output *output, const char *data, size_t len)

@@ -7,6 +7,9 @@
  * Bytes have an offset in the whole output, so a reader goes on where it was, and learns exactly
  * what it missed. The memory is a ring that grows as output comes, so that the many processes
  * that print a line cost a line.
+ *
+ * When bytes came is remembered by marks, one per moment in which some did: a bounded number of
+ * them, which become sparser the more there are.
  */
 
 #include <stddef.h>
@@ -16,13 +19,22 @@
 #include "base/buf.h"
 #include "base/slice.h"
 
+/* From this offset on, until the next mark, bytes came at this time or a little later. */
+struct output_mark {
+    uint64_t offset;
+    uint64_t time_ms; /* Unix time */
+};
+
 struct output {
     char *data;
     size_t cap;
-    size_t len;     /* in the ring */
-    size_t head;    /* index of the oldest byte */
-    size_t max;     /* what is kept and shown; the ring may be larger */
-    uint64_t total; /* bytes ever written */
+    size_t len;                /* in the ring */
+    size_t head;               /* index of the oldest byte */
+    size_t max;                /* what is kept and shown; the ring may be larger */
+    uint64_t total;            /* bytes ever written */
+    struct output_mark mark;   /* the newest; the only one for those that print a line */
+    struct output_mark *marks; /* those before it, oldest first */
+    unsigned mark_count, mark_cap;
 };
 
 void output_init(struct output *output, size_t max);
@@ -35,6 +47,18 @@ void output_release(struct output *output);
  */
 int output_space(struct output *output, struct iovec iov[2]);
 void output_commit(struct output *output, size_t len);
+
+/* What is committed or added next comes at that time. */
+void output_stamp(struct output *output, uint64_t time_ms);
+
+/* Appends the marks that tell when the bytes from…to came (to - 1 is the last) to `out`, as they
+ * are: whole structs, oldest first. */
+void output_times(const struct output *output, uint64_t from, uint64_t to, struct buf *out);
+
+static inline size_t output_marks_bytes(const struct output *output)
+{
+    return output->mark_cap * sizeof(*output->marks);
+}
 
 /* Appends what is in memory already. */
 void output_add(struct output *output, const char *data, size_t len);

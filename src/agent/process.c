@@ -195,7 +195,7 @@ static void status_ready(struct agent *agent, struct watch *watch, uint32_t even
     }
     if (rc == 0) {
         if (told)
-            stream_add(process, 1, text);
+            stream_add(agent, process, 1, text);
         answer_waiters(agent, process);
         followers_go_on(agent, process);
         return;
@@ -475,7 +475,7 @@ static void start_again(struct agent *agent, struct process *process)
     process->restarts++;
     if (wire_decode(&agent_exec_schema, payload, &exec, &err) < 0 ||
         launch_start(agent, payload, &launch, &err) < 0) {
-        stream_add(process, 1, err.message);
+        stream_add(agent, process, 1, err.message);
         if (wants_restart(process))
             plan_restart(agent, process);
         else

@@ -42,6 +42,7 @@ struct waiter {
 struct process {
     struct process *next;
     uint64_t sequence; /* counts up: the order of the table */
+    uint64_t change;   /* of agent->changes, when it wrote last; 0: it has not */
     uint64_t id;       /* what it goes by outside: the pid of its first leader */
     pid_t pid;         /* of its leader; 0: between two starts */
     char *name;

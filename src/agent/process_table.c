@@ -178,7 +178,9 @@ void process_free(struct agent *agent, struct process *process)
 static size_t process_bytes(const struct process *process)
 {
     return sizeof(*process) + process->streams[0].output.cap + process->streams[1].output.cap +
-           runs_bytes(&process->runs) + process->command_len;
+           output_marks_bytes(&process->streams[0].output) +
+           output_marks_bytes(&process->streams[1].output) + runs_bytes(&process->runs) +
+           process->command_len;
 }
 
 void processes_drop(struct agent *agent)

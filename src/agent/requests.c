@@ -7,6 +7,7 @@
 
 #include "agent/agent.h"
 #include "agent/exec.h"
+#include "agent/journal.h"
 #include "agent/ports.h"
 #include "agent/process.h"
 #include "agent/terminal.h"
@@ -199,6 +200,8 @@ union message {
     struct agent_terminal_ref terminal_ref;
     struct agent_follow follow;
     struct agent_stdin input;
+    struct agent_changes changes;
+    struct agent_timed_read timed_read;
 };
 
 static const struct request_row {
@@ -217,6 +220,8 @@ static const struct request_row {
     {&agent_stdin_schema, handle_stdin},
     {&agent_stdin_end_schema, handle_stdin_end},
     {&agent_ports_schema, handle_ports},
+    {&agent_changes_schema, journal_changes},
+    {&agent_timed_read_schema, journal_read},
     {&agent_terminal_open_schema, handle_terminal_open},
     {&agent_terminal_list_schema, handle_terminal_list},
     {&agent_terminal_attach_schema, handle_terminal_attach},

@@ -12,6 +12,7 @@
 
 #include "agent/agent.h"
 #include "agent/follow.h"
+#include "agent/journal.h"
 #include "agent/process.h"
 #include "base/cleanup.h"
 
@@ -30,8 +31,9 @@ uint64_t streams_total(const struct process *process)
     return process->streams[0].output.total + process->streams[1].output.total;
 }
 
-void stream_add(struct process *process, unsigned number, const char *text)
+void stream_add(struct agent *agent, struct process *process, unsigned number, const char *text)
 {
+    journal_stamp(agent, process, number);
     output_add(&process->streams[number].output, text, strlen(text));
     runs_add(&process->runs, number, strlen(text));
 }
@@ -68,6 +70,7 @@ static size_t stream_read(struct agent *agent, struct stream *stream, size_t max
         stream_end(agent, stream);
         return 0;
     }
+    journal_stamp(agent, process_of(stream), stream->number);
     if (pieces < 0)
         output_skip(&stream->output, (size_t)n);
     else

@@ -23,7 +23,7 @@ bool streams_open(const struct process *process);
 uint64_t streams_total(const struct process *process);
 
 /* Appends what the agent itself has to say to a stream. */
-void stream_add(struct process *process, unsigned number, const char *text);
+void stream_add(struct agent *agent, struct process *process, unsigned number, const char *text);
 
 /*
  * At the end of a process: takes what its leader has written. That is no more than what is in

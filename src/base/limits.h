@@ -71,6 +71,12 @@ enum {
     PROXY_TIMEOUT_MAX_S = 3600,
     TUNNEL_IDLE_MS = 3600 * 1000, /* without a byte, either way */
 
+    /* Logs of sandboxes */
+    LOGS_TAIL_MAX = 10000,    /* lines in an answer */
+    LOGS_BYTES_MAX = 8 << 20, /* of them all */
+    LOG_LINE_MAX = 16 * 1024, /* of one; longer ones are cut */
+    LOG_FOLLOWERS_MAX = 16,   /* of one sandbox's */
+
     /* Processes, kept by the agent */
     PROCESS_LOG_MAX = 1 << 20,      /* bytes kept per stream */
     PROCESS_INLINE_MAX = 64 * 1024, /* output that comes with an exit, per stream */
@@ -98,6 +104,7 @@ enum {
     TERMINAL_GRACE_MS = 1000,      /* from SIGHUP to SIGKILL */
     TERMINAL_STALL_MS = 10 * 1000, /* how long a program waits for a reader that does not read */
 
+    OUTPUT_TIMES_MAX = 8 * 1024, /* bytes of marks that tell when output came, per stream */
     FILE_WORKERS_MAX = 32,
     DIR_ENTRIES_MAX = 100 * 1000,
 

@@ -342,6 +342,35 @@ static const struct wire_field terminal_ref_fields[] = {
 SCHEMA(agent_terminal_close_schema, AGENT_TERMINAL_CLOSE, struct agent_terminal_ref,
        terminal_ref_fields);
 
+static const struct wire_field changes_fields[] = {
+    U64(1, struct agent_changes, after),
+};
+SCHEMA(agent_changes_schema, AGENT_CHANGES, struct agent_changes, changes_fields);
+
+static const struct wire_field change_fields[] = {
+    U64(1, struct agent_change, change),       U64(2, struct agent_change, sequence),
+    U64(3, struct agent_change, pid),          STR(4, struct agent_change, name, NAME_BYTES_MAX),
+    U64(5, struct agent_change, stdout_total), U64(6, struct agent_change, stderr_total),
+};
+SCHEMA(agent_change_schema, AGENT_CHANGE, struct agent_change, change_fields);
+
+static const struct wire_field timed_read_fields[] = {
+    U64(1, struct agent_timed_read, sequence),
+    U64(2, struct agent_timed_read, stream),
+    U64(3, struct agent_timed_read, offset),
+    U64(4, struct agent_timed_read, max),
+};
+SCHEMA(agent_timed_read_schema, AGENT_TIMED_READ, struct agent_timed_read, timed_read_fields);
+
+static const struct wire_field timed_fields[] = {
+    U64(1, struct agent_timed, offset),
+    U64(2, struct agent_timed, total),
+    U64(3, struct agent_timed, open),
+    BYTES(4, struct agent_timed, data, WIRE_DATA_CHUNK),
+    BYTES(5, struct agent_timed, times, OUTPUT_TIMES_MAX),
+};
+SCHEMA(agent_timed_schema, AGENT_TIMED, struct agent_timed, timed_fields);
+
 static const struct wire_field file_ref_fields[] = {
     STR_REQUIRED(1, struct file_ref, path, PATH_BYTES_MAX),
 };
@@ -536,6 +565,10 @@ const struct wire_schema *const wire_schemas[] = {
     &agent_terminal_taken_schema,
     &agent_terminal_resize_schema,
     &agent_terminal_close_schema,
+    &agent_changes_schema,
+    &agent_change_schema,
+    &agent_timed_read_schema,
+    &agent_timed_schema,
     &file_stat_schema,
     &file_list_schema,
     &file_read_schema,

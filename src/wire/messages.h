@@ -75,6 +75,11 @@ enum wire_type {
     AGENT_TERMINAL_CLOSE = 105,  /* struct agent_terminal_ref → WIRE_OK once nothing runs in it */
     WARDEN_SOCKET = 112, /* struct warden_socket → WIRE_OK, and a descriptor with its first byte */
 
+    AGENT_CHANGES = 120, /* struct agent_changes → AGENT_CHANGE …, then WIRE_OK */
+    AGENT_CHANGE = 121,
+    AGENT_TIMED_READ = 122, /* struct agent_timed_read → AGENT_TIMED */
+    AGENT_TIMED = 123,
+
     FILE_STAT = 128, /* struct file_ref → FILE_ENTRY */
     FILE_LIST = 129, /* struct file_ref → FILE_ENTRY of the directory, FILE_ENTRY …, then WIRE_OK */
     FILE_READ = 130, /* struct file_read → FILE_ENTRY, FILE_DATA …, FILE_END */
@@ -432,6 +437,36 @@ struct agent_terminal_resize {
     uint64_t rows;
 };
 
+/* Which processes have written something since: their output together is the sandbox's log. */
+struct agent_changes {
+    uint64_t after; /* the largest `change` of the last answer; 0: all that have ever written */
+};
+
+struct agent_change {
+    uint64_t change;   /* counts up with everything that any process writes */
+    uint64_t sequence; /* names the process for ever, when its pid is used again too */
+    uint64_t pid;
+    const char *name;
+    uint64_t stdout_total;
+    uint64_t stderr_total;
+};
+
+struct agent_timed_read {
+    uint64_t sequence;
+    uint64_t stream; /* LOG_STDOUT or LOG_STDERR */
+    uint64_t offset;
+    uint64_t max;
+};
+
+/* As struct agent_log, and when the bytes came. */
+struct agent_timed {
+    uint64_t offset;
+    uint64_t total;
+    uint64_t open;
+    struct slice data;
+    struct slice times; /* pairs of offset and Unix time in ms, 64 bits each */
+};
+
 /* --- agent: files. All paths are absolute inside the sandbox --- */
 
 struct file_ref {
@@ -598,6 +633,8 @@ extern const struct wire_schema agent_terminal_open_schema, agent_terminal_schem
     agent_terminal_list_schema, agent_terminal_attach_schema, agent_terminal_output_schema,
     agent_terminal_exit_schema, agent_terminal_input_schema, agent_terminal_taken_schema,
     agent_terminal_resize_schema, agent_terminal_close_schema;
+extern const struct wire_schema agent_changes_schema, agent_change_schema, agent_timed_read_schema,
+    agent_timed_schema;
 extern const struct wire_schema file_stat_schema, file_list_schema, file_read_schema,
     file_write_schema, file_mkdir_schema, file_remove_schema, file_entry_schema, file_end_schema;
 extern const struct wire_schema file_tree_schema, file_tree_end_schema, file_tree_put_schema,

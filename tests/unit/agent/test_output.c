@@ -120,13 +120,72 @@ static void test_skip(void **state)
     output_release(&output);
 }
 
+/* The time that the marks give for a byte. */
+static uint64_t time_of(const struct output *output, uint64_t offset)
+{
+    _cleanup_buf_ struct buf out = BUF_INIT(1 << 20);
+    output_times(output, offset, offset + 1, &out);
+    assert_int_equal(out.len, sizeof(struct output_mark)); /* exactly the one that counts */
+    struct output_mark mark;
+    memcpy(&mark, out.data, sizeof(mark));
+    assert_true(mark.offset <= offset);
+    return mark.time_ms;
+}
+
+static void test_times(void **state)
+{
+    struct output output;
+    output_init(&output, 1000);
+    output_stamp(&output, 5000);
+    output_add(&output, "abc", 3);
+    assert_int_equal(output.mark_cap, 0); /* a process that prints a line has no table */
+    output_stamp(&output, 5005);          /* the same moment */
+    output_add(&output, "def", 3);
+    assert_int_equal(output.mark_cap, 0);
+    output_stamp(&output, 6000);
+    output_add(&output, "ghi", 3);
+    output_stamp(&output, 7000);
+    output_stamp(&output, 8000); /* nothing came at 7000 */
+    output_add(&output, "jkl", 3);
+    output_stamp(&output, 3000); /* the clock was set back */
+    output_add(&output, "mno", 3);
+    static const uint64_t times[] = {5000, 5000, 5000, 5000, 5000, 5000, 6000, 6000,
+                                     6000, 8000, 8000, 8000, 3000, 3000, 3000};
+    for (size_t i = 0; i < sizeof(times) / sizeof(times[0]); i++)
+        assert_int_equal(time_of(&output, i), times[i]);
+    _cleanup_buf_ struct buf out = BUF_INIT(1000);
+    output_times(&output, 4, 10, &out);
+    assert_int_equal(out.len, 3 * sizeof(struct output_mark));
+    output_release(&output);
+}
+
+/* However long it goes on, the table stays small, and what it says of what is kept is about right.
+ */
+static void test_times_are_bounded(void **state)
+{
+    struct output output;
+    output_init(&output, 10000);
+    for (uint64_t i = 0; i < 100000; i++) {
+        output_stamp(&output, i * 100);
+        output_add(&output, "x", 1);
+        assert_true(output.mark_count <= 256);
+    }
+    for (uint64_t i = output_start(&output); i < output.total; i += 10) {
+        assert_true(time_of(&output, i) <= i * 100);
+        uint64_t age = (output.total - i) * 100;
+        assert_true(time_of(&output, i) + 200 + age / 10 >= i * 100);
+    }
+    output_trim(&output);
+    assert_int_equal(time_of(&output, output.total - 1), (output.total - 1) * 100);
+    output_release(&output);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_empty),
-        cmocka_unit_test(test_small),
-        cmocka_unit_test(test_rows),
-        cmocka_unit_test(test_skip),
+        cmocka_unit_test(test_empty), cmocka_unit_test(test_small),
+        cmocka_unit_test(test_times), cmocka_unit_test(test_times_are_bounded),
+        cmocka_unit_test(test_rows),  cmocka_unit_test(test_skip),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
