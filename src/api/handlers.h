@@ -24,6 +24,9 @@ route_handler v0_sandbox_get, v0_sandbox_delete, v0_sandbox_start, v0_sandbox_st
 /* v0/sandbox_change.c */
 route_handler v0_sandbox_clone, v0_sandbox_update, v0_sandbox_patch;
 
+/* v0/logs.c */
+route_handler v0_sandbox_logs;
+
 /* v0/metrics.c */
 route_handler v0_sandbox_metrics, v0_metrics;
 

@@ -62,6 +62,7 @@ const struct route api_routes[] = {
 
     IN_SANDBOX("GET",    "/health",             SCOPE_READ,   v0_sandbox_health),
     IN_SANDBOX("GET",    "/metrics",            SCOPE_READ,   v0_sandbox_metrics),
+    IN_SANDBOX("GET",    "/logs",               SCOPE_READ,   v0_sandbox_logs),
 
     /* Before /filesystem/{path*}: a directory /tree of the sandbox is /filesystem//tree. */
     IN_SANDBOX("GET",    "/filesystem/tree/{path*}", SCOPE_READ,  v0_tree_get),

@@ -117,7 +117,8 @@ static void drive_copy(struct sandbox *sb)
 static void drive_start(struct sandbox *sb)
 {
     struct error err;
-    sandbox_note(sb, NOTE_INFO, "Starting sandbox...");
+    sandbox_note(sb, SANDBOX_LOG_INFO,
+                 sb->resuming ? "Resuming sandbox..." : "Starting sandbox...");
     if (sandbox_wait_for_clones(sb, true, &err) < 0 ||
         sandbox_with_patience(sb, start_once, &err) < 0) {
         log_error("sandbox %s: start failed: %s", sb->id, err.message);
@@ -147,7 +148,7 @@ static void drive_stop(struct sandbox *sb)
 {
     struct error err;
     const char *reason = sb->stop_reason;
-    sandbox_note(sb, NOTE_INFO, "Stopping sandbox...");
+    sandbox_note(sb, SANDBOX_LOG_INFO, "Stopping sandbox...");
     if (sandbox_with_patience(sb, stop_once, &err) < 0) {
         log_error("sandbox %s: stop failed: %s", sb->id, err.message);
         sb->goal = GOAL_RUNNING; /* it still runs, so say so */
@@ -169,6 +170,7 @@ static void drive_stop(struct sandbox *sb)
 static void drive_delete(struct sandbox *sb)
 {
     struct error err;
+    sandbox_note(sb, SANDBOX_LOG_INFO, "Deleting sandbox...");
     if (sandbox_wait_for_clones(sb, false, &err) < 0 ||
         sandbox_with_patience(sb, remove_once, &err) < 0 ||
         store_delete_sandbox(sb->owner->store, sb->id, &err) < 0) {

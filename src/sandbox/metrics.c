@@ -39,6 +39,7 @@ struct usage {
     bool forgotten;      /* its file is being removed */
     bool has_cpu_before; /* the counter at an earlier moment */
     uint64_t cpu_usec, cpu_time_usec;
+    bool has_oom_before;
     uint64_t oom_kills;
     int64_t due_ms;     /* of the next sample, by the loop's clock */
     int64_t sampled_ms; /* of the last; 0: none since it runs */
@@ -87,10 +88,11 @@ static struct usage *usage_of(struct sandbox *sb)
 static void note_oom(struct sandbox *sb, uint64_t kills)
 {
     struct usage *u = sb->usage;
-    if (kills > u->oom_kills && u->sampled_ms != 0)
-        sandbox_note(sb, NOTE_WARN, "Out of memory: the limit of %s ended %" PRIu64 " process%s",
-                     sb->resources.memory, kills - u->oom_kills,
-                     kills - u->oom_kills == 1 ? "" : "es");
+    if (kills > u->oom_kills && u->has_oom_before)
+        sandbox_note(
+            sb, SANDBOX_LOG_WARN, "Out of memory: the limit of %s ended %" PRIu64 " process%s",
+            sb->resources.memory, kills - u->oom_kills, kills - u->oom_kills == 1 ? "" : "es");
+    u->has_oom_before = true;
     u->oom_kills = kills;
 }
 
@@ -275,9 +277,11 @@ void metrics_started(struct sandbox *sb)
 {
     struct usage *u = usage_of(sb);
     int64_t now = loop_now(sb->owner->loop);
+    sb->agents++;
     u->has_cpu_before = true; /* its counters begin at zero, now */
     u->cpu_usec = 0;
     u->cpu_time_usec = monotonic_usec();
+    u->has_oom_before = true;
     u->oom_kills = 0;
     u->sampled_ms = 0;
     u->due_ms = now + FIRST_SAMPLE_MS;

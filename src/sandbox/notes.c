@@ -34,7 +34,7 @@ static void push_note(struct sandbox *sb, struct note_record record)
     sb->notes[sb->note_count++] = record;
 }
 
-void sandbox_note(struct sandbox *sb, enum note_level level, const char *fmt, ...)
+void sandbox_note(struct sandbox *sb, enum sandbox_log_level level, const char *fmt, ...)
 {
     char text[NOTE_TEXT_MAX];
     va_list args;
@@ -52,12 +52,14 @@ void sandbox_note(struct sandbox *sb, enum note_level level, const char *fmt, ..
 
 void sandbox_load_note(struct sandbox *sb, const struct store_note *note)
 {
-    push_note(sb, (struct note_record){
-                      .number = note->number,
-                      .time_ms = note->time_ms,
-                      .level = note->level <= NOTE_ERROR ? (enum note_level)note->level : NOTE_INFO,
-                      .message = strdup(note->message),
-                  });
+    push_note(sb,
+              (struct note_record){
+                  .number = note->number,
+                  .time_ms = note->time_ms,
+                  .level = note->level <= SANDBOX_LOG_ERROR ? (enum sandbox_log_level)note->level
+                                                            : SANDBOX_LOG_INFO,
+                  .message = strdup(note->message),
+              });
 }
 
 /* The store's thread reads copies, since the sandbox goes on meanwhile. */

@@ -13,6 +13,7 @@
 
 #include "loop/co.h"
 #include "provider/channel.h"
+#include "sandbox/logs.h"
 #include "sandbox/sandbox.h"
 #include "sandbox/spec.h"
 
@@ -30,12 +31,10 @@ struct event_record {
 };
 
 /* What a sandbox's log says besides its events: steps under way, and what befell it. */
-enum note_level { NOTE_DEBUG, NOTE_INFO, NOTE_WARN, NOTE_ERROR };
-
 struct note_record {
     uint64_t number; /* counts up, in this sandbox */
     int64_t time_ms;
-    enum note_level level;
+    enum sandbox_log_level level;
     char *message;
 };
 
@@ -61,7 +60,9 @@ struct sandbox {
     struct note_record *notes; /* oldest first */
     size_t note_count;
     size_t notes_unsaved; /* the last so many are not in the store yet */
-    struct usage *usage;  /* metrics.c's; NULL before the first sample */
+    unsigned log_followers;
+    unsigned agents;     /* how many it has had: each start brings a new one */
+    struct usage *usage; /* metrics.c's; NULL before the first sample */
 
     char *clone_of; /* id of the sandbox whose files it is still to be given; NULL: none */
     bool copying;   /* that is being done */
@@ -126,7 +127,7 @@ void sandbox_touch(struct sandbox *sb);
 int sandbox_save(struct sandbox *sb, bool with_event, struct error *err);
 
 /* notes.c */
-void sandbox_note(struct sandbox *sb, enum note_level level, const char *fmt, ...)
+void sandbox_note(struct sandbox *sb, enum sandbox_log_level level, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 void sandbox_load_note(struct sandbox *sb, const struct store_note *note);
 /* Writes to the store what it does not have yet. On a coroutine; failures are logged. */

@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * /sandbox/{name}/logs: what befell a sandbox and what its processes wrote, line by line. Followed,
+ * it is the same entries one by one, as lines of JSON or as server-sent events.
+ */
+
+#include "api/handlers.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/call.h"
+#include "base/cleanup.h"
+#include "base/duration.h"
+#include "base/limits.h"
+#include "sandbox/logs.h"
+#include "wire/messages.h"
+
+enum {
+    TAIL_DEFAULT = 100,
+    KEEPALIVE_MS = 15 * 1000,
+    BATCH_MAX = 64 << 20, /* entries of one look: at worst every byte becomes six, and base64 */
+};
+
+/* --- what is asked for --- */
+
+/* A moment, or how long ago it was. */
+static int query_since(struct http_exchange *x, int64_t *ret_ms, struct error *err)
+{
+    const char *text = NULL;
+    uint64_t seconds;
+    int64_t ms = 0;
+    if (http_query(x, "since", &text, err) < 0)
+        return -1;
+    if (text != NULL && time_parse_rfc3339(text, &ms, NULL) < 0) {
+        if (duration_seconds(text, &seconds, NULL) < 0 || seconds > INT32_MAX)
+            return error_set(err, ERROR_INVALID_ARGUMENT,
+                             "since: \"%.40s\" is neither a time such as 2023-10-10T15:30:00Z nor "
+                             "how long ago, such as 10m",
+                             text);
+        ms = time_now_ms() - (int64_t)seconds * 1000;
+    }
+    *ret_ms = ms;
+    return 0;
+}
+
+static int query_source(struct http_exchange *x, unsigned *ret_sources, struct error *err)
+{
+    const char *text = NULL;
+    if (http_query(x, "source", &text, err) < 0)
+        return -1;
+    bool sandbox = text != NULL && strcmp(text, "sandbox") == 0;
+    bool process = text != NULL && strcmp(text, "process") == 0;
+    if (text != NULL && !sandbox && !process)
+        return error_set(err, ERROR_INVALID_ARGUMENT,
+                         "source: \"%.40s\" is neither sandbox nor process", text);
+    *ret_sources = sandbox ? SANDBOX_LOG_OF_SANDBOX : process ? SANDBOX_LOG_OF_PROCESSES : 0;
+    return 0;
+}
+
+static int read_query(struct http_exchange *x, struct sandbox_log_query *ret_query,
+                      bool *ret_follow, struct error *err)
+{
+    struct sandbox_log_query query = {.level = SANDBOX_LOG_DEBUG};
+    const char *level = NULL;
+    uint64_t tail;
+    if (api_query_uint(x, "tail", 0, LOGS_TAIL_MAX, TAIL_DEFAULT, &tail, err) < 0 ||
+        http_query(x, "level", &level, err) < 0 || query_since(x, &query.since_ms, err) < 0 ||
+        query_source(x, &query.sources, err) < 0 ||
+        api_query_bool(x, "follow", false, ret_follow, err) < 0)
+        return -1;
+    if (level != NULL && sandbox_log_level_parse(level, &query.level, err) < 0)
+        return -1;
+    query.tail = tail;
+    *ret_query = query;
+    return 0;
+}
+
+/* --- entries --- */
+
+static void entry_json(struct arena *arena, yyjson_mut_doc *doc, yyjson_mut_val *item,
+                       const struct sandbox_log_entry *entry)
+{
+    char time[TIME_TEXT_SIZE];
+    time_rfc3339(entry->time_ms, time);
+    yyjson_mut_obj_add_strcpy(doc, item, "timestamp", time);
+    yyjson_mut_obj_add_str(doc, item, "level", sandbox_log_level_text(entry->level));
+    api_add_text(arena, doc, item, "message", "messageBase64", entry->message);
+    yyjson_mut_obj_add_str(doc, item, "source", entry->pid == 0 ? "sandbox" : "process");
+    yyjson_mut_obj_add_sint(doc, item, "unixMs", entry->time_ms);
+    if (entry->pid == 0)
+        return;
+    yyjson_mut_obj_add_uint(doc, item, "pid", entry->pid);
+    if (entry->process != NULL)
+        json_add_lossy(doc, item, "process", slice_of(entry->process));
+    yyjson_mut_obj_add_str(doc, item, "stream", entry->stream == LOG_STDERR ? "stderr" : "stdout");
+}
+
+/* Appends entries as a stream has them. */
+static void add_entries(struct arena *arena, const struct sandbox_log_entry *entries, size_t count,
+                        bool events, struct buf *out)
+{
+    for (size_t i = 0; i < count; i++) {
+        yyjson_mut_val *root;
+        yyjson_mut_doc *doc = api_json_new(arena, &root);
+        entry_json(arena, doc, root, &entries[i]);
+        struct slice text = json_write(arena, doc, false);
+        if (text.data == NULL)
+            continue;
+        buf_adds(out, events ? "data: " : "");
+        buf_add(out, text.data, text.len);
+        buf_adds(out, events ? "\n\n" : "\n");
+    }
+}
+
+/* Sends what comes next; false at the end. */
+static int send_next(struct http_exchange *x, struct sandbox_log_reader *reader, bool events,
+                     bool *ret_ended, struct error *err)
+{
+    struct arena *arena = arena_new();
+    _cleanup_buf_ struct buf out = BUF_INIT(BATCH_MAX);
+    struct sandbox_log_entry *entries = NULL;
+    size_t count = 0;
+    int rc = sandbox_log_next(reader, KEEPALIVE_MS, arena, &entries, &count, ret_ended, err);
+    if (rc == 0) {
+        add_entries(arena, entries, count, events, &out);
+        if (count == 0 && events)
+            buf_adds(&out, ": keepalive\n\n");
+        rc = buf_check(&out, "the log", err);
+    }
+    if (rc == 0 && out.len > 0)
+        rc = http_reply_write(x, out.data, out.len, err);
+    arena_free(arena);
+    return rc;
+}
+
+static int follow(struct http_exchange *x, const struct api_call *call, const char *name,
+                  const struct sandbox_log_query *query, struct error *err)
+{
+    _cleanup_(cleanup_sandbox_log) struct sandbox_log_reader *reader = NULL;
+    bool events = http_accepts(x, "text/event-stream");
+    if (sandbox_log_follow(call->api->sandboxes, call->workspace, name, query, &reader, err) < 0)
+        return -1;
+    http_set_header(x, "Cache-Control", "no-cache");
+    if (http_reply_start(x, 200, events ? "text/event-stream" : "application/x-ndjson", -1, err) <
+        0)
+        return -1;
+    for (bool ended = false; !ended;)
+        if (send_next(x, reader, events, &ended, err) < 0)
+            return -1;
+    return http_reply_end(x, err);
+}
+
+int v0_sandbox_logs(struct http_exchange *x, const struct route_params *params, void *ctx,
+                    struct error *err)
+{
+    const struct api_call *call = ctx;
+    const char *name = route_param(params, "name");
+    struct arena *arena = http_arena(x);
+    struct sandbox_log_query query;
+    struct sandbox_log_entry *entries = NULL;
+    size_t count = 0;
+    bool follows = false;
+    if (read_query(x, &query, &follows, err) < 0)
+        return -1;
+    if (follows)
+        return follow(x, call, name, &query, err);
+    if (sandbox_logs(call->api->sandboxes, call->workspace, name, &query, arena, &entries, &count,
+                     err) < 0)
+        return -1;
+    yyjson_mut_val *root;
+    yyjson_mut_doc *doc = api_json_new(arena, &root);
+    yyjson_mut_val *list = yyjson_mut_obj_add_arr(doc, root, "logs");
+    for (size_t i = 0; i < count; i++)
+        entry_json(arena, doc, yyjson_mut_arr_add_obj(doc, list), &entries[i]);
+    return api_reply_json(x, 200, doc, err);
+}
