@@ -347,15 +347,21 @@ yyjson_mut_doc *client_body(const struct client *client, yyjson_mut_val **ret_ro
 void client_add_env(const struct client *client, const struct args *args, yyjson_mut_doc *doc,
                     yyjson_mut_val *object, const char *key)
 {
-    yyjson_mut_val *env = NULL;
+    client_add_pairs(args, "env", doc, object, key);
+}
+
+void client_add_pairs(const struct args *args, const char *option, yyjson_mut_doc *doc,
+                      yyjson_mut_val *object, const char *key)
+{
+    yyjson_mut_val *pairs = NULL;
     for (size_t i = 0; i < args->option_count; i++) {
-        if (strcmp(args->options[i].row->name, "env") != 0)
+        if (strcmp(args->options[i].row->name, option) != 0)
             continue;
-        if (env == NULL)
-            env = yyjson_mut_obj_add_obj(doc, object, key);
+        if (pairs == NULL)
+            pairs = yyjson_mut_obj_add_obj(doc, object, key);
         const char *pair = args->options[i].value, *equals = strchr(pair, '=');
         /* put, not add: of two values for one name the last counts, as in env(1). */
-        yyjson_mut_obj_put(env, yyjson_mut_strncpy(doc, pair, (size_t)(equals - pair)),
+        yyjson_mut_obj_put(pairs, yyjson_mut_strncpy(doc, pair, (size_t)(equals - pair)),
                            yyjson_mut_str(doc, equals + 1));
     }
 }

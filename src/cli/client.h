@@ -80,7 +80,10 @@ int client_post_bytes(struct client *client, const struct buf *target, struct sl
 
 /* --- JSON --- */
 
-/* Adds an object of the NAME=value pairs that --env was given, when it was. */
+/* Adds an object of the NAME=value pairs that an option was given, when it was. */
+void client_add_pairs(const struct args *args, const char *option, yyjson_mut_doc *doc,
+                      yyjson_mut_val *object, const char *key);
+/* Those of --env. */
 void client_add_env(const struct client *client, const struct args *args, yyjson_mut_doc *doc,
                     yyjson_mut_val *object, const char *key);
 

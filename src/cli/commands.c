@@ -48,6 +48,11 @@
         .help = "pass standard input on to the command"                                            \
     }
 
+#define LABEL_OPTION(help_)                                                                        \
+    {                                                                                              \
+        .name = "label", .repeats = true, .kind = OPTION_PAIR, .value = "KEY=VALUE", .help = help_ \
+    }
+
 /* clang-format off */
 static const struct option_row globals[] = {
     {.name = "output", .letter = 'o', .kind = OPTION_CHOICE, .value = "table|json",
@@ -66,6 +71,7 @@ static const struct option_row list_options[] = {
     CHOICE("status", STATUSES, "only those with this status"),
     NUMBER("limit", "N", "at most so many (default: 20)"),
     NUMBER("offset", "N", "leave out the first N"),
+    LABEL_OPTION("only those with this label; given several times, with all of them"),
     END_OF_OPTIONS,
 };
 
@@ -76,10 +82,38 @@ static const struct option_row create_options[] = {
     TEXT("memory", "QUANTITY", "512Mi, 1Gi"),
     TEXT("disk", "QUANTITY", "quota of its writable layer: 10Gi"),
     ENV_OPTION,
+    LABEL_OPTION("a label; may be given several times"),
     FLAG("disabled", "leave it stopped until it is started"),
     FLAG("wait", "return when it runs"),
     FLAG("no-wait", "return at once (default)"),
     NUMBER("timeout", "SECONDS", "how long to wait (default: 60)"),
+    END_OF_OPTIONS,
+};
+
+static const struct option_row clone_options[] = {
+    TEXT("name", "NAME", "of the new one; the server makes one up when none is given"),
+    TEXT("cpu", "QUANTITY", "cores: 1, 0.5, 500m (default: as the source has)"),
+    TEXT("memory", "QUANTITY", "512Mi, 1Gi (default: as the source has)"),
+    TEXT("disk", "QUANTITY", "quota, what it begins with included (default: as the source has)"),
+    ENV_OPTION,
+    LABEL_OPTION("a label instead of the source's; may be given several times"),
+    FLAG("wait", "return when it runs"),
+    FLAG("no-wait", "return at once (default)"),
+    NUMBER("timeout", "SECONDS", "how long to wait (default: 60)"),
+    END_OF_OPTIONS,
+};
+
+static const struct option_row update_options[] = {
+    TEXT("cpu", "QUANTITY", "cores: 1, 0.5, 500m"),
+    TEXT("memory", "QUANTITY", "512Mi, 1Gi"),
+    TEXT("disk", "QUANTITY", "quota of its writable layer: 10Gi"),
+    ENV_OPTION,
+    {.name = "remove-env", .repeats = true, .kind = OPTION_TEXT, .value = "NAME",
+     .help = "take an environment variable away"},
+    LABEL_OPTION("a label; may be given several times"),
+    {.name = "remove-label", .repeats = true, .kind = OPTION_TEXT, .value = "KEY",
+     .help = "take a label away"},
+    TEXT("revision", "REV", "only if this is still its revision: rev-123"),
     END_OF_OPTIONS,
 };
 
@@ -206,8 +240,19 @@ static const struct verb_row verbs[] = {
      "Prints the name and the status at once, while the sandbox is being made; with --wait when it "
      "runs. A command sent to a sandbox that is being made waits for it by itself.",
      create_options, VERB_REMOTE, verb_sandbox_create},
+    {SANDBOXES, "sandbox clone NAME", "make one that begins with the files of another",
+     "A full copy, independent from then on. The source may run, and stands still for the moment of "
+     "the copy; processes are not copied. Prints the new name and its status at once; with --wait when "
+     "it runs.",
+     clone_options, VERB_REMOTE, verb_sandbox_clone},
+    {SANDBOXES, "sandbox update NAME", "change its limits, environment and labels",
+     "Also while it runs: limits change at once, all of them or none, and commands started from then on "
+     "have the new environment.",
+     update_options, VERB_REMOTE, verb_sandbox_update},
     {SANDBOXES, "sandbox start NAME", "start one that is stopped",
      NULL, change_options, VERB_REMOTE, verb_sandbox_start},
+    {SANDBOXES, "sandbox resume NAME", "the same as start",
+     NULL, change_options, VERB_REMOTE, verb_sandbox_resume},
     {SANDBOXES, "sandbox stop NAME", "end its processes and keep its files",
      NULL, change_options, VERB_REMOTE, verb_sandbox_stop},
     {SANDBOXES, "sandbox delete NAME", "remove it with its files",

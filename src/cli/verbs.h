@@ -5,9 +5,10 @@
 
 #include "cli/command.h"
 
-/* sandbox.c */
-verb_function verb_sandbox_list, verb_sandbox_get, verb_sandbox_create, verb_sandbox_start,
-    verb_sandbox_stop, verb_sandbox_delete, verb_sandbox_wait;
+/* sandbox.c, sandbox_life.c */
+verb_function verb_sandbox_list, verb_sandbox_get, verb_sandbox_create, verb_sandbox_clone,
+    verb_sandbox_update, verb_sandbox_start, verb_sandbox_resume, verb_sandbox_stop,
+    verb_sandbox_delete, verb_sandbox_wait;
 
 /* metrics.c */
 verb_function verb_sandbox_metrics;

@@ -125,8 +125,8 @@ int sandbox_copy_once(struct sandbox *sb, struct error *err)
         if (wait_for_source(sb, source, err) < 0)
             return -1;
     }
-    if (sb->goal == GOAL_DELETED)
-        return error_set(err, ERROR_CANCELLED, "it is being deleted");
+    if (sb->goal == GOAL_DELETED || sb->owner->closing)
+        return error_set(err, ERROR_CANCELLED, "it is not wanted any more");
     const struct warden_clone request = {.id = sb->id,
                                          .source = sb->clone_of,
                                          .hostname = sb->name,
@@ -134,11 +134,25 @@ int sandbox_copy_once(struct sandbox *sb, struct error *err)
     sb->copying = true;
     int r = p->ops->clone(p, &request, err);
     sb->copying = false;
+    if (sb->given_up) {
+        sb->given_up = false;
+        return error_set(err, ERROR_CANCELLED, "the copy was given up");
+    }
     /* One that was never started has no files: its clone starts from its image, as it would. */
     if (r < 0 && err->code == ERROR_FILE_NOT_FOUND && source != NULL &&
         source->status == SANDBOX_STOPPED)
         return 0;
     return r;
+}
+
+void sandbox_give_up_copy(struct sandbox *sb)
+{
+    struct provider *p = sb->owner->provider;
+    struct error ignored;
+    if (!sb->copying)
+        return;
+    sb->given_up = true;
+    p->ops->remove(p, sb->id, &ignored);
 }
 
 /* ---- sources ---- */

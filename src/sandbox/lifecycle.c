@@ -289,10 +289,8 @@ static int record_wish(struct sandboxes *s, const char *workspace, const char *n
     if (sandbox_save(sb, false, err) < 0)
         log_error("sandbox %s: recording its state: %s", sb->id, err->message);
     sandbox_drive(sb);
-    /* The driver waits for the copy, which nobody wants any more. */
-    struct error ignored;
-    if (wish->goal == GOAL_DELETED && sb->copying)
-        s->provider->ops->remove(s->provider, sb->id, &ignored);
+    if (wish->goal == GOAL_DELETED)
+        sandbox_give_up_copy(sb); /* the driver waits for it, and nobody wants it any more */
     return 0;
 }
 
@@ -345,6 +343,16 @@ void sandboxes_stop_all(struct sandboxes *s)
         if (sb->up || sb->driven)
             sandbox_set_status(sb, SANDBOX_STOPPING);
         sandbox_drive(sb);
+    }
+    for (;;) { /* whoever comes next makes these copies anew */
+        struct sandbox *sb = s->ids;
+        while (sb != NULL && (!sb->copying || sb->given_up))
+            sb = sb->by_id.next;
+        if (sb == NULL)
+            break;
+        sandbox_hold(sb);
+        sandbox_give_up_copy(sb);
+        sandbox_drop(sb);
     }
     while (s->drivers > 0)
         if (co_cond_wait(s->loop, &s->idle, SHUTDOWN_WAIT_MS, &err) < 0)

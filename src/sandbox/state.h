@@ -66,6 +66,7 @@ struct sandbox {
 
     char *clone_of; /* id of the sandbox whose files it is still to be given; NULL: none */
     bool copying;   /* that is being done */
+    bool given_up;  /* whatever comes of the copy under way, it does not count */
     bool unsettled; /* its limits are being changed, and the kernel's may be the old or the new */
     bool updating;  /* somebody changes it; the next one waits */
     bool resuming;  /* the start under way is called so */
@@ -151,6 +152,8 @@ int sandbox_with_patience(struct sandbox *sb, int (*step)(struct sandbox *, stru
 /* clone.c */
 /* Gives a clone its files. */
 int sandbox_copy_once(struct sandbox *sb, struct error *err);
+/* Ends the copy under way, if there is one, and has what it made removed. */
+void sandbox_give_up_copy(struct sandbox *sb);
 /* Waits until no clone needs this one's files any more; with `copying`, only until none is being
  * made right now. */
 int sandbox_wait_for_clones(struct sandbox *source, bool copying, struct error *err);

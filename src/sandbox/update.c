@@ -265,7 +265,7 @@ static bool changes_nothing(const struct sandbox_update *request)
     return resources->cpu == NULL && resources->memory == NULL && resources->disk == NULL &&
            request->env == NULL && request->labels == NULL && request->external_id == NULL &&
            request->display_name == NULL && request->blaxel_spec == NULL &&
-           request->enabled == NULL;
+           request->enabled == NULL && request->image == NULL;
 }
 
 /* One at a time, and whoever waits looks at the revision when its turn has come. */

@@ -156,3 +156,38 @@ def test_names_are_completed(server, sandbox):
                           check=False)
     assert done.stderr == ""
     assert sandbox.name in done.stdout.split()
+
+
+def test_clone_update_resume_and_labels(server, name):
+    """The seed's own command lines among them."""
+    ok(server.cli("sandbox", "create", "--name", name, "--label", "team=a", "--label", f"run={name}", "--wait"))
+    copy = f"{name}-c"
+    try:
+        cloned = ok(server.cli("sandbox", "clone", name, "--name", copy, "--cpu", "2", "--memory", "2Gi"))
+        assert cloned.split() == ["NAME", "STATUS", copy, "creating"]
+        assert ok(server.cli("sandbox", "wait", copy, "--status", "running")).split()[-1] == "running"
+        info = json.loads(ok(server.cli("sandbox", "get", copy, "-o", "json")))
+        assert info["spec"]["resources"] == {"cpu": "2", "memory": "2Gi", "disk": "10Gi"}
+        assert info["metadata"]["labels"] == {"team": "a", "run": name}
+
+        listed = ok(server.cli("sandbox", "list", "--label", f"run={name}", "--label", "team=a"))
+        assert name in listed and copy in listed
+        ok(server.cli("sandbox", "update", copy, "--cpu", "500m", "--memory", "512Mi", "--env", "A=1",
+                      "--env", "B=2", "--label", "team=b"))
+        assert copy not in ok(server.cli("sandbox", "list", "--label", f"run={name},team=a"))
+        shown = ok(server.cli("sandbox", "get", copy))
+        for part in ("512Mi", "team=b", "A=1", "B=2", "UPDATE", "rev-"):
+            assert part in shown
+        ok(server.cli("sandbox", "update", copy, "--remove-env", "A", "--remove-label", "team"))
+        assert ok(server.cli("run", copy, "process", "exec", "echo ${A-none} $B")) == "none 2\n"
+        stale = server.cli("sandbox", "update", copy, "--cpu", "1", "--revision", "rev-1")
+        assert stale.returncode == 4 and "rev-1" in stale.stderr
+
+        ok(server.cli("sandbox", "stop", copy, "--wait"))
+        assert ok(server.cli("sandbox", "resume", copy, "--wait")).split()[-1] == "running"
+        assert server.cli("sandbox", "resume", copy).returncode == 4
+        other = ok(server.cli("sandbox", "clone", copy, "--wait", "-o", "json"))
+        made = json.loads(other)["metadata"]["name"]
+        assert ok(server.cli("sandbox", "delete", made, "--wait"))
+    finally:
+        server.cli("sandbox", "delete", copy, "--wait")

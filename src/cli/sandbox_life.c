@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * `cella sandbox …`: the life of sandboxes. The server answers create, clone, start, stop and
+ * delete at once and goes on by itself; --wait (and `sandbox wait`) look again until it is done,
+ * because a script's next line usually needs it to be.
+ */
+
+#include "cli/sandbox.h"
+
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "cli/client.h"
+#include "cli/output.h"
+#include "cli/table.h"
+#include "cli/verbs.h"
+#include "loop/co.h"
+
+enum { WAIT_DEFAULT_S = 60, WAIT_MOST_S = 366 * 24 * 3600, LOOK_FIRST_MS = 10, LOOK_LAST_MS = 500 };
+
+/* --- waiting --- */
+
+/* Why a sandbox is not what it should be: its newest event. */
+static struct slice last_message(yyjson_val *root)
+{
+    return client_text(yyjson_arr_get_last(yyjson_obj_get(root, "events")), "/message");
+}
+
+/* Looks until the sandbox has the status, or ("deleted") is gone. *ret_root: as it was seen last;
+ * untouched when it is gone. */
+static int wait_for(struct invocation *inv, const char *name, const char *status,
+                    yyjson_val **ret_root, struct error *err)
+{
+    struct loop *loop = client_loop(inv->client);
+    uint64_t given = args_number(inv->args, "timeout", WAIT_DEFAULT_S);
+    int64_t seconds = given < WAIT_MOST_S ? (int64_t)given : WAIT_MOST_S;
+    int64_t deadline = loop_now(loop) + seconds * 1000;
+    bool until_gone = strcmp(status, "deleted") == 0;
+    for (int64_t pause = LOOK_FIRST_MS;;
+         pause = pause * 2 > LOOK_LAST_MS ? LOOK_LAST_MS : pause * 2) {
+        yyjson_val *root;
+        struct error why;
+        if (sandbox_call(inv, "GET", name, NULL, NULL, &root, &why) < 0) {
+            if (until_gone && why.code == ERROR_SANDBOX_NOT_FOUND)
+                return 0;
+            *err = why;
+            return -1;
+        }
+        struct slice now = client_text(root, "/status");
+        if (slice_eq(now, slice_of(status))) {
+            *ret_root = root;
+            return 0;
+        }
+        if (slice_eq(now, slice_of("failed")))
+            return error_set(err, ERROR_CONFLICT, "the sandbox %s has failed: %s", name,
+                             last_message(root).data);
+        if (loop_now(loop) >= deadline)
+            return error_set(err, ERROR_TIMEOUT, "the sandbox %s is %s after %lld s, not %s", name,
+                             now.data, (long long)seconds, status);
+        if (co_sleep(loop, pause, err) < 0)
+            return -1;
+    }
+}
+
+/* status: what to show; NULL: what the answer says. */
+static int print_status(struct invocation *inv, yyjson_val *root, const char *status,
+                        struct error *err)
+{
+    static const char *const titles[] = {"NAME", "STATUS"};
+    if (inv->json)
+        return output_json(root, err);
+    _cleanup_table_ struct table *table = table_new(titles, ARRAY_LEN(titles));
+    table_cell(table, client_text(root, "/metadata/name"));
+    table_cell(table, status != NULL ? slice_of(status) : client_text(root, "/status"));
+    return output_table(table, err);
+}
+
+int verb_sandbox_wait(struct invocation *inv, int *ret_status, struct error *err)
+{
+    yyjson_val *root = NULL;
+    const char *name = args_word(inv->args, "NAME");
+    const char *status = args_option(inv->args, "status", "running");
+    if (wait_for(inv, name, status, &root, err) < 0)
+        return -1;
+    return root == NULL ? 0 : print_status(inv, root, NULL, err);
+}
+
+/* --- create, clone, update --- */
+
+static int wants_to_wait(const struct args *args, bool *ret_wait, struct error *err)
+{
+    if (args_flag(args, "wait") && args_flag(args, "no-wait"))
+        return error_set(err, ERROR_INVALID_ARGUMENT, "--wait and --no-wait: which one?");
+    *ret_wait = args_flag(args, "wait");
+    return 0;
+}
+
+static void add_text(yyjson_mut_doc *doc, yyjson_mut_val *object, const char *key,
+                     const char *value)
+{
+    if (value != NULL)
+        yyjson_mut_obj_add_str(doc, object, key, value);
+}
+
+/* metadata and spec with what the options of create, clone and update have in common. */
+static yyjson_mut_doc *body_of(const struct invocation *inv, yyjson_mut_val **ret_metadata,
+                               yyjson_mut_val **ret_spec)
+{
+    static const char *const resources[] = {"cpu", "memory", "disk"};
+    const struct args *args = inv->args;
+    yyjson_mut_val *root;
+    yyjson_mut_doc *doc = client_body(inv->client, &root);
+    yyjson_mut_val *metadata = yyjson_mut_obj_add_obj(doc, root, "metadata");
+    yyjson_mut_val *spec = yyjson_mut_obj_add_obj(doc, root, "spec");
+    yyjson_mut_val *limits = yyjson_mut_obj_add_obj(doc, spec, "resources");
+    for (size_t i = 0; i < ARRAY_LEN(resources); i++)
+        add_text(doc, limits, resources[i], args_option(args, resources[i], NULL));
+    client_add_pairs(args, "label", doc, metadata, "labels");
+    client_add_env(inv->client, args, doc, spec, "env_vars");
+    *ret_metadata = metadata;
+    *ret_spec = spec;
+    return doc;
+}
+
+static yyjson_mut_doc *create_body(const struct invocation *inv)
+{
+    yyjson_mut_val *metadata, *spec;
+    yyjson_mut_doc *doc = body_of(inv, &metadata, &spec);
+    add_text(doc, metadata, "name", args_option(inv->args, "name", NULL));
+    add_text(doc, spec, "image", args_option(inv->args, "image", NULL));
+    yyjson_mut_obj_add_bool(doc, spec, "enabled", !args_flag(inv->args, "disabled"));
+    return doc;
+}
+
+int verb_sandbox_create(struct invocation *inv, int *ret_status, struct error *err)
+{
+    yyjson_val *root;
+    bool wait = false;
+    if (wants_to_wait(inv->args, &wait, err) < 0 ||
+        sandbox_call(inv, "POST", NULL, NULL, create_body(inv), &root, err) < 0)
+        return -1;
+    struct slice name = client_text(root, "/metadata/name");
+    const char *until = args_flag(inv->args, "disabled") ? "stopped" : "running";
+    if (wait && wait_for(inv, name.data, until, &root, err) < 0)
+        return -1;
+    return print_status(inv, root, NULL, err);
+}
+
+int verb_sandbox_clone(struct invocation *inv, int *ret_status, struct error *err)
+{
+    yyjson_val *root;
+    yyjson_mut_val *metadata, *spec;
+    bool wait = false;
+    yyjson_mut_doc *doc = body_of(inv, &metadata, &spec);
+    add_text(doc, metadata, "name", args_option(inv->args, "name", NULL));
+    if (wants_to_wait(inv->args, &wait, err) < 0 ||
+        sandbox_call(inv, "POST", args_word(inv->args, "NAME"), "clone", doc, &root, err) < 0)
+        return -1;
+    bool enabled = yyjson_get_bool(yyjson_ptr_get(root, "/spec/enabled"));
+    if (wait && wait_for(inv, client_text(root, "/metadata/name").data,
+                         enabled ? "running" : "stopped", &root, err) < 0)
+        return -1;
+    return print_status(inv, root, NULL, err);
+}
+
+/* A patch: null takes a member away. */
+static void add_nulls(const struct args *args, const char *option, yyjson_mut_doc *doc,
+                      yyjson_mut_val *object, const char *key)
+{
+    for (size_t i = 0; i < args->option_count; i++) {
+        if (strcmp(args->options[i].row->name, option) != 0)
+            continue;
+        yyjson_mut_val *pairs = yyjson_mut_obj_get(object, key);
+        if (pairs == NULL)
+            pairs = yyjson_mut_obj_add_obj(doc, object, key);
+        yyjson_mut_obj_put(pairs, yyjson_mut_str(doc, args->options[i].value),
+                           yyjson_mut_null(doc));
+    }
+}
+
+int verb_sandbox_update(struct invocation *inv, int *ret_status, struct error *err)
+{
+    yyjson_val *root;
+    yyjson_mut_val *metadata, *spec;
+    yyjson_mut_doc *doc = body_of(inv, &metadata, &spec);
+    add_text(doc, metadata, "revision", args_option(inv->args, "revision", NULL));
+    add_nulls(inv->args, "remove-label", doc, metadata, "labels");
+    add_nulls(inv->args, "remove-env", doc, spec, "env_vars");
+    if (sandbox_call(inv, "PATCH", args_word(inv->args, "NAME"), NULL, doc, &root, err) < 0)
+        return -1;
+    return print_status(inv, root, NULL, err);
+}
+
+/* --- start, stop, resume, delete --- */
+
+static int change(struct invocation *inv, const char *method, const char *verb, const char *until,
+                  struct error *err)
+{
+    yyjson_val *root;
+    bool wait = false;
+    const char *name = args_word(inv->args, "NAME");
+    if (wants_to_wait(inv->args, &wait, err) < 0 ||
+        sandbox_call(inv, method, name, verb, NULL, &root, err) < 0)
+        return -1;
+    if (wait && wait_for(inv, name, until, &root, err) < 0)
+        return -1;
+    return print_status(inv, root, wait ? until : NULL, err);
+}
+
+int verb_sandbox_start(struct invocation *inv, int *ret_status, struct error *err)
+{
+    return change(inv, "PUT", "start", "running", err);
+}
+
+int verb_sandbox_resume(struct invocation *inv, int *ret_status, struct error *err)
+{
+    return change(inv, "PUT", "resume", "running", err);
+}
+
+int verb_sandbox_stop(struct invocation *inv, int *ret_status, struct error *err)
+{
+    return change(inv, "PUT", "stop", "stopped", err);
+}
+
+int verb_sandbox_delete(struct invocation *inv, int *ret_status, struct error *err)
+{
+    return change(inv, "DELETE", NULL, "deleted", err);
+}
