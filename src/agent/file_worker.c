@@ -80,6 +80,9 @@ union message {
     struct file_mkdir mkdir;
     struct file_remove remove;
     struct file_tree_get tree;
+    struct upload_ref upload;
+    struct upload_part part;
+    struct upload_complete complete;
 };
 
 static const struct verb {
@@ -95,6 +98,12 @@ static const struct verb {
     {&file_remove_schema, file_remove},
     {&file_tree_schema, file_tree_get},
     {&file_tree_put_schema, file_tree_put, .takes_content = true},
+    {&upload_start_schema, upload_start},
+    {&upload_part_schema, upload_part, .takes_content = true},
+    {&upload_complete_schema, upload_complete},
+    {&upload_abort_schema, upload_abort},
+    {&upload_parts_schema, upload_parts},
+    {&upload_list_schema, upload_list},
 };
 
 static const struct verb *find_verb(uint16_t type)

@@ -20,6 +20,7 @@
 #include "agent/agent.h"
 #include "agent/file_worker.h"
 #include "agent/tree_journal.h"
+#include "agent/uploads.h"
 #include "base/limits.h"
 #include "wire/messages.h"
 
@@ -79,7 +80,7 @@ static pid_t start_housekeeper(struct agent *agent, bool starting)
     syscall(SYS_close_range, STDERR_FILENO + 1, ~0U, 0);
     become_child();
     tree_journals_recover(agent->config.state_dir);
-    _exit(0);
+    _exit(uploads_expire(agent->config.state_dir, starting) > 0);
 }
 
 static void keep_house(struct agent *agent)

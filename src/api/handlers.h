@@ -39,6 +39,10 @@ route_handler v0_port_proxy, v0_port_tunnel;
 /* v0/file_tree.c */
 route_handler v0_tree_get, v0_tree_put, v0_tree_delete;
 
+/* v0/uploads.c */
+route_handler v0_upload_start, v0_upload_part, v0_upload_complete, v0_upload_abort, v0_upload_parts,
+    v0_upload_list;
+
 /* v0/process.c, v0/process_logs.c, v0/process_stream.c, v0/process_stdin.c */
 route_handler v0_process_list, v0_process_exec, v0_process_get, v0_process_stop, v0_process_kill,
     v0_process_logs, v0_process_logs_stream, v0_process_stdin, v0_process_stdin_end;

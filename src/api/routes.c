@@ -72,6 +72,13 @@ const struct route api_routes[] = {
     IN_SANDBOX("PUT",    "/filesystem/{path*}", SCOPE_WRITE,  v0_file_put),
     IN_SANDBOX("DELETE", "/filesystem/{path*}", SCOPE_WRITE,  v0_file_delete),
 
+    IN_SANDBOX("GET",    "/filesystem-multipart",                  SCOPE_READ,  v0_upload_list),
+    IN_SANDBOX("POST",   "/filesystem-multipart/initiate/{path*}", SCOPE_WRITE, v0_upload_start),
+    IN_SANDBOX("PUT",    "/filesystem-multipart/{id}/part",        SCOPE_WRITE, v0_upload_part),
+    IN_SANDBOX("POST",   "/filesystem-multipart/{id}/complete",    SCOPE_WRITE, v0_upload_complete),
+    IN_SANDBOX("DELETE", "/filesystem-multipart/{id}/abort",       SCOPE_WRITE, v0_upload_abort),
+    IN_SANDBOX("GET",    "/filesystem-multipart/{id}/parts",       SCOPE_READ,  v0_upload_parts),
+
     IN_SANDBOX("GET",    "/process",            SCOPE_READ,   v0_process_list),
     IN_SANDBOX("POST",   "/process",            SCOPE_WRITE,  v0_process_exec),
     IN_SANDBOX("GET",    "/process/{pid}",      SCOPE_READ,   v0_process_get),

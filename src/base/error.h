@@ -36,6 +36,7 @@
     X(WORKSPACE_NOT_FOUND, 404, 3)                                                                 \
     X(KEY_NOT_FOUND, 404, 3)                                                                       \
     X(FILE_NOT_FOUND, 404, 3)                                                                      \
+    X(UPLOAD_NOT_FOUND, 404, 3)                                                                    \
     X(PROCESS_NOT_FOUND, 404, 3)                                                                   \
     X(IMAGE_NOT_FOUND, 404, 3)                                                                     \
     X(PREVIEW_NOT_FOUND, 404, 3)                                                                   \

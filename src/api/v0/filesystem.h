@@ -32,6 +32,8 @@ static inline void cleanup_file_transfer(struct file_transfer **t)
 int file_send_raw(struct http_exchange *x, const struct file_place *place, bool as_attachment,
                   struct error *err);
 int file_receive_raw(struct http_exchange *x, const struct file_place *place, struct error *err);
+/* The request's body into a transfer that takes content, up to its commit. */
+int file_receive_body(struct http_exchange *x, struct file_transfer *t, struct error *err);
 
 /* {"path", "message"} */
 int file_reply_message(struct http_exchange *x, const struct file_place *place, const char *message,

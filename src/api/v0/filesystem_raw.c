@@ -171,10 +171,15 @@ static int receive_chunked(struct http_exchange *x, struct file_transfer *t, str
     }
 }
 
+int file_receive_body(struct http_exchange *x, struct file_transfer *t, struct error *err)
+{
+    int64_t length = http_request(x)->content_length;
+    return length < 0 ? receive_chunked(x, t, err) : receive_sized(x, t, (uint64_t)length, err);
+}
+
 int file_receive_raw(struct http_exchange *x, const struct file_place *place, struct error *err)
 {
     _cleanup_(cleanup_file_transfer) struct file_transfer *t = NULL;
-    int64_t length = http_request(x)->content_length;
     uint64_t mode = FILE_MODE_DEFAULT;
     const char *permissions = NULL;
     struct file_entry entry;
@@ -186,9 +191,7 @@ int file_receive_raw(struct http_exchange *x, const struct file_place *place, st
     if (file_write_begin(place->sandboxes, place->workspace, place->sandbox, place->path, mode, &t,
                          err) < 0)
         return -1;
-    if ((length < 0 ? receive_chunked(x, t, err) : receive_sized(x, t, (uint64_t)length, err)) < 0)
-        return -1;
-    if (file_write_commit(t, http_arena(x), &entry, err) < 0)
+    if (file_receive_body(x, t, err) < 0 || file_write_commit(t, http_arena(x), &entry, err) < 0)
         return -1;
     return file_reply_message(x, place, "File created/updated successfully", err);
 }
