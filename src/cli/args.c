@@ -457,3 +457,29 @@ const char **args_rest(const struct args *args, size_t *ret_count)
     *ret_count = args->word_count > i ? args->word_count - i : 0;
     return args->words + (args->word_count > i ? i : args->word_count);
 }
+
+static void add_quoted(struct buf *out, const char *word)
+{
+    buf_addc(out, '\'');
+    for (; *word != '\0'; word++) {
+        if (*word == '\'')
+            buf_adds(out, "'\\''");
+        else
+            buf_addc(out, *word);
+    }
+    buf_addc(out, '\'');
+}
+
+int args_command(const struct args *args, struct buf *out, struct error *err)
+{
+    size_t count;
+    const char **words = args_rest(args, &count);
+    if (count == 1)
+        buf_adds(out, words[0]);
+    for (size_t i = 0; count > 1 && i < count; i++) {
+        if (i > 0)
+            buf_addc(out, ' ');
+        add_quoted(out, words[i]);
+    }
+    return buf_check(out, "the command", err);
+}

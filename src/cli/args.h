@@ -14,6 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/buf.h"
 #include "cli/command.h"
 
 struct given_option {
@@ -45,6 +46,9 @@ uint64_t args_number(const struct args *args, const char *name, uint64_t fallbac
 const char *args_word(const struct args *args, const char *name);
 /* The words from the place on that the usage ends with ("COMMAND..."). */
 const char **args_rest(const struct args *args, size_t *ret_count);
+/* The same as a command line for a sandbox's shell: one word is one as it is; several are a program
+ * and its arguments, which have to reach it as they are. */
+int args_command(const struct args *args, struct buf *out, struct error *err);
 
 /* How many of the words name literals and places of the verb before one does not fit. *ret_fits:
  * whether all of them do and nothing is missing. */

@@ -15,6 +15,7 @@
 
 #include "base/cleanup.h"
 #include "http/client.h"
+#include "http/websocket.h"
 
 enum { ANSWER_MAX = 128 << 20, HEADERS_MAX = 8 };
 
@@ -112,11 +113,11 @@ static int explain_failure(const struct client *client, struct error *err)
                      client->settings->url, why);
 }
 
-static int send_call(struct client *client, const char *method, const struct buf *target,
+/* A call with the fields that every request has; `headers` holds HEADERS_MAX of them. */
+static int fill_call(const struct client *client, const char *method, const struct buf *target,
                      const char *type, const char *accept, const struct http_call *rest,
-                     struct error *err)
+                     struct http_header *headers, struct http_call *ret_call, struct error *err)
 {
-    struct http_header headers[HEADERS_MAX];
     struct http_call call = *rest;
     if (buf_check(target, "the request's target", err) < 0)
         return -1;
@@ -133,6 +134,18 @@ static int send_call(struct client *client, const char *method, const struct buf
     if (client->settings->workspace != NULL)
         headers[call.header_count++] =
             (struct http_header){"X-Cella-Workspace", client->settings->workspace};
+    *ret_call = call;
+    return 0;
+}
+
+static int send_call(struct client *client, const char *method, const struct buf *target,
+                     const char *type, const char *accept, const struct http_call *rest,
+                     struct error *err)
+{
+    struct http_header headers[HEADERS_MAX];
+    struct http_call call;
+    if (fill_call(client, method, target, type, accept, rest, headers, &call, err) < 0)
+        return -1;
     if (http_client_send(client->http, &call, err) < 0)
         return explain_failure(client, err);
     return 0;
@@ -325,6 +338,24 @@ int client_upgrade(struct client *client, const struct buf *target, const char *
     if (answer.status != 101)
         return take_error(client, answer.status, err);
     *ret_fd = http_client_detach(client->http, ret_early);
+    return 0;
+}
+
+int client_websocket(struct client *client, const struct buf *target, struct websocket **ret_ws,
+                     struct error *err)
+{
+    struct http_header headers[HEADERS_MAX];
+    struct http_call call, plain = {0};
+    struct http_answer answer;
+    struct websocket *ws;
+    if (fill_call(client, "GET", target, NULL, "application/json", &plain, headers, &call, err) < 0)
+        return -1;
+    if (websocket_connect(client->http, &call, NULL, &ws, &answer, err) < 0)
+        return explain_failure(client, err);
+    client->spoke = true;
+    if (ws == NULL)
+        return take_error(client, answer.status, err);
+    *ret_ws = ws;
     return 0;
 }
 

@@ -68,6 +68,10 @@ int client_put_end(struct client *client, yyjson_val **ret_root, struct error *e
  * *ret_early: bytes that came already, until the next call on this client. */
 int client_upgrade(struct client *client, const struct buf *target, const char *protocol,
                    int *ret_fd, struct slice *ret_early, struct error *err);
+/* The same for a WebSocket. Free it before the client. */
+struct websocket;
+int client_websocket(struct client *client, const struct buf *target, struct websocket **ret_ws,
+                     struct error *err);
 /* A request with a JSON body (NULL: none) whose answer is a stream of the given type. *ret_answer
  * is good until the next call. Then client_read() to 0. */
 struct http_answer;

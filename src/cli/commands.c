@@ -205,6 +205,22 @@ static const struct option_row attach_options[] = {
     END_OF_OPTIONS,
 };
 
+static const struct option_row shell_options[] = {
+    TEXT("user", "NAME", "who it runs as (default: root)"),
+    TEXT("shell", "PROGRAM", "the shell (default: the user's own, or bash, or sh)"),
+    TEXT("session", "ID", "attach to this session, or make it: it stays when you leave"),
+    TEXT("working-dir", "DIR", "where it begins (default: /workspace)"),
+    ENV_OPTION,
+    END_OF_OPTIONS,
+};
+
+#define SHELL_DETAILS                                                                              \
+    "The exit status is the shell's, or the command's when one is given in place of a shell. A "   \
+    "connection that is lost is made again, and nothing is lost with it. At the beginning of a "   \
+    "line, \"~.\" detaches: the session goes on, for an hour with nobody attached (a quarter of "  \
+    "one when it was not given a name). When standard input is no terminal it is typed as it "     \
+    "comes, and Ctrl-D at its end."
+
 static const struct option_row server_options[] = {
     TEXT("listen", "HOST:PORT", "the address to serve (default: " DEFAULT_LISTEN ")"),
     TEXT("user", "NAME", "who the part that faces the network runs as (default: " DEFAULT_USER ")"),
@@ -226,6 +242,7 @@ static const struct option_row doctor_options[] = {
 #define SANDBOXES "Sandboxes"
 #define FILES     "Files in a sandbox"
 #define PROCESSES "Processes in a sandbox"
+#define TERMINALS "Terminals in a sandbox"
 #define PORTS     "Ports of a sandbox"
 #define ACCESS    "Who may"
 #define MACHINE   "This machine"
@@ -300,6 +317,15 @@ static const struct verb_row verbs[] = {
      NULL, NULL, VERB_REMOTE, verb_process_stop},
     {PROCESSES, "run NAME process kill PID", "end a process and its children at once",
      NULL, NULL, VERB_REMOTE, verb_process_kill},
+
+    {TERMINALS, "shell NAME [COMMAND...]", "a terminal in a sandbox",
+     SHELL_DETAILS, shell_options, VERB_REMOTE, verb_shell},
+    {TERMINALS, "run NAME shell [COMMAND...]", "the same",
+     SHELL_DETAILS, shell_options, VERB_REMOTE, verb_shell},
+    {TERMINALS, "run NAME terminal list", "show the sessions there are",
+     NULL, NULL, VERB_REMOTE, verb_terminal_list},
+    {TERMINALS, "run NAME terminal close SESSION", "end a session with all that runs in it",
+     NULL, NULL, VERB_REMOTE, verb_terminal_close},
 
     {PORTS, "port-forward NAME PORT...", "reach ports of a sandbox as ports of this machine",
      "PORT is [LOCAL:]REMOTE: 3000, 8080:3000, or 0:3000 for any free port here. Any TCP protocol works. "

@@ -78,34 +78,6 @@ int verb_process_list(struct invocation *inv, int *ret_status, struct error *err
 
 /* --- exec --- */
 
-static void add_quoted(struct buf *out, const char *word)
-{
-    buf_addc(out, '\'');
-    for (; *word != '\0'; word++) {
-        if (*word == '\'')
-            buf_adds(out, "'\\''");
-        else
-            buf_addc(out, *word);
-    }
-    buf_addc(out, '\'');
-}
-
-/* One word is a command line for the sandbox's shell; several are a program and its arguments,
- * which have to reach it as they are. */
-static int command_line(const struct args *args, struct buf *out, struct error *err)
-{
-    size_t count;
-    const char **words = args_rest(args, &count);
-    if (count == 1)
-        buf_adds(out, words[0]);
-    for (size_t i = 0; count > 1 && i < count; i++) {
-        if (i > 0)
-            buf_addc(out, ' ');
-        add_quoted(out, words[i]);
-    }
-    return buf_check(out, "the command", err);
-}
-
 static int exec_body(const struct invocation *inv, yyjson_mut_doc **ret_doc, struct error *err)
 {
     _cleanup_buf_ struct buf command = BUF_INIT(COMMAND_TEXT_MAX);
@@ -113,7 +85,7 @@ static int exec_body(const struct invocation *inv, yyjson_mut_doc **ret_doc, str
     yyjson_mut_doc *doc = client_body(inv->client, &root);
     const char *dir = args_option(inv->args, "working-dir", NULL);
     const char *name = args_option(inv->args, "name", NULL);
-    if (command_line(inv->args, &command, err) < 0)
+    if (args_command(inv->args, &command, err) < 0)
         return -1;
     yyjson_mut_obj_add_strncpy(doc, root, "command", command.data, command.len);
     if (dir != NULL)

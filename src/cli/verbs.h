@@ -23,6 +23,9 @@ verb_function verb_file_read, verb_file_ls, verb_file_write, verb_file_rm;
 verb_function verb_process_list, verb_process_exec, verb_process_attach, verb_process_logs,
     verb_process_ports, verb_process_stop, verb_process_kill;
 
+/* shell.c */
+verb_function verb_shell, verb_terminal_list, verb_terminal_close;
+
 /* port_forward.c */
 verb_function verb_port_forward;
 
