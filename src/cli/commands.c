@@ -130,6 +130,15 @@ static const struct option_row wait_options[] = {
     END_OF_OPTIONS,
 };
 
+static const struct option_row sandbox_logs_options[] = {
+    NUMBER("tail", "N", "the newest so many lines (default: 100)"),
+    {.name = "follow", .letter = 'f', .kind = OPTION_FLAG, .help = "go on with what comes"},
+    CHOICE("level", "debug|info|warn|error", "this and what is worse (default: debug)"),
+    TEXT("since", "TIME", "not before 2023-10-10T15:30:00Z, or than so long ago: 10m"),
+    CHOICE("source", "sandbox|process", "only its own life, or only what its processes wrote"),
+    END_OF_OPTIONS,
+};
+
 static const struct option_row metrics_options[] = {
     TEXT("period", "PERIOD", "how far back: 30s, 15m, 1h, 24h, 7d (default: 1h)"),
     TEXT("resolution", "SECONDS", "what a point stands for (default: 60)"),
@@ -277,6 +286,8 @@ static const struct verb_row verbs[] = {
     {SANDBOXES, "sandbox wait NAME", "return when it has a status",
      "Fails at once when the sandbox has failed, and with exit status 6 when the time is over.",
      wait_options, VERB_REMOTE, verb_sandbox_wait},
+    {SANDBOXES, "sandbox logs NAME", "show what befell it, and what its processes wrote",
+     NULL, sandbox_logs_options, VERB_REMOTE, verb_sandbox_logs},
     {SANDBOXES, "sandbox metrics NAME", "show what it used: cpu, memory, disk",
      "On a terminal a line of blocks per figure stands below the table. Elsewhere figures are plain "
      "numbers: cores, and bytes.",

@@ -10,6 +10,9 @@ verb_function verb_sandbox_list, verb_sandbox_get, verb_sandbox_create, verb_san
     verb_sandbox_update, verb_sandbox_start, verb_sandbox_resume, verb_sandbox_stop,
     verb_sandbox_delete, verb_sandbox_wait;
 
+/* logs.c */
+verb_function verb_sandbox_logs;
+
 /* metrics.c */
 verb_function verb_sandbox_metrics;
 
