@@ -9,6 +9,7 @@
 #include "auth/auth.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <openssl/crypto.h>
 #include <openssl/sha.h>
 #include <stdio.h>
@@ -255,8 +256,8 @@ static int64_t monotonic_ms(void)
 static int too_many(int64_t wait_ms, struct error *err)
 {
     return error_set(err, ERROR_TOO_MANY_ATTEMPTS,
-                     "too many wrong keys came from this address: try again in %lld s",
-                     (long long)(wait_ms / 1000 + 1));
+                     "too many wrong keys came from this address: try again in %" PRId64 " s",
+                     wait_ms / 1000 + 1);
 }
 
 /*

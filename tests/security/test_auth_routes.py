@@ -94,6 +94,18 @@ def test_key_in_the_query_where_it_does_not_belong(world):
     check_all(ask, 401, [route for route in guarded() if "query" not in route.flags])
 
 
+def test_key_in_the_query_where_a_browser_needs_it(world):
+    """It is looked at there, and a wrong one does not get through."""
+    rows = [route for route in guarded() if "query" in route.flags]
+    for route in rows:
+        path = world.path(route) + "?token="
+        assert call(world.server, route.method, path + world.writer).status != 401, route
+        wrong = call(world.server, route.method, path + "cella_wrong", source=fresh_address())
+        assert wrong.status == 401, (route, wrong)
+        two = call(world.server, route.method, path + world.reader, world.writer)
+        assert two.status == 400, (route, two)
+
+
 def test_expired_token(world):
     key = world.mine.new_key("admin")
     token = expired_token(world.server, key["id"], world.mine.name)
