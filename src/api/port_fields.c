@@ -64,6 +64,21 @@ static const char *const request_only[] = {
     NULL,
 };
 
+static bool is_set_by(struct slice list, const char *name)
+{
+    size_t len = strlen(name);
+    strv_each (header, list)
+        if (strncasecmp(header, name, len) == 0 && header[len] == ':')
+            return true;
+    return false;
+}
+
+static struct http_header split(struct arena *arena, const char *header)
+{
+    size_t len = strcspn(header, ":");
+    return (struct http_header){arena_dup(arena, header, len), header + len + 2};
+}
+
 /* Whether a Connection field of the message names it. */
 static bool is_named(const char *name, const struct http_header *headers, size_t count)
 {
@@ -102,6 +117,7 @@ static bool request_passes(struct http_exchange *x, const struct api_call *call,
 {
     const struct http_request *request = http_request(x);
     if (among(h->name, hop_by_hop) || among(h->name, request_only) ||
+        is_set_by(target->request_headers, h->name) ||
         is_named(h->name, request->headers, request->header_count))
         return false;
     if (call->credential_field != NULL && strcasecmp(call->credential_field, h->name) == 0)
@@ -132,9 +148,13 @@ struct http_header *port_request_fields(struct http_exchange *x, const struct ap
                                         size_t *ret_count)
 {
     const struct http_request *request = http_request(x);
+    size_t n = 0, extra = 0;
+    strv_each (header, target->request_headers)
+        extra += header[0] != '\0';
     struct http_header *headers =
-        arena_alloc(http_arena(x), (request->header_count + OWN_FIELDS) * sizeof(*headers));
-    size_t n = 0;
+        arena_alloc(http_arena(x), (request->header_count + OWN_FIELDS + extra) * sizeof(*headers));
+    strv_each (header, target->request_headers)
+        headers[n++] = split(http_arena(x), header);
     for (size_t i = 0; i < request->header_count; i++)
         if (request_passes(x, call, target, &request->headers[i]))
             headers[n++] = request->headers[i];
@@ -214,12 +234,17 @@ void port_answer_fields(struct http_exchange *x, const struct proxy_target *targ
     for (size_t i = 0; i < answer->header_count; i++) {
         const struct http_header *h = &answer->headers[i];
         if (among(h->name, hop_by_hop) || among(h->name, answer_only) ||
+            is_set_by(target->response_headers, h->name) ||
             is_named(h->name, answer->headers, answer->header_count))
             continue;
         if (!target->own_origin &&
             (among(h->name, own_origin_only) || strncasecmp(h->name, "Access-Control-", 15) == 0))
             continue;
         http_set_header(x, h->name, "%s", h->value);
+    }
+    strv_each (header, target->response_headers) {
+        struct http_header set = split(http_arena(x), header);
+        http_set_header(x, set.name, "%s", set.value);
     }
     if (!target->own_origin)
         http_set_header(x, "Content-Security-Policy",

@@ -31,6 +31,8 @@ struct proxy_target {
      * are shown without the API's origin (Content-Security-Policy: sandbox).
      */
     bool own_origin;
+    /* "Name: value" lists: set in the place of what the client, and what the program, says. */
+    struct slice request_headers, response_headers;
 };
 
 /*

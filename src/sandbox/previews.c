@@ -468,12 +468,31 @@ static bool opens(const struct preview *p, const char *shown)
     return fits;
 }
 
+static struct preview *find_lasting(struct sandboxes *s, const char *id, struct error *err)
+{
+    struct preview *p = find_id(s, id);
+    if (p != NULL && !has_ended(p->expires_ms))
+        return p;
+    error_set(err, ERROR_PREVIEW_NOT_FOUND, "there is no such preview");
+    return NULL;
+}
+
+int preview_find(struct sandboxes *s, const char *id, struct arena *arena,
+                 struct preview_info *ret_info, struct error *err)
+{
+    const struct preview *p = find_lasting(s, id, err);
+    if (p == NULL)
+        return -1;
+    tell(p, arena, ret_info);
+    return 0;
+}
+
 int preview_open(struct sandboxes *s, const char *id, const char *token, struct arena *arena,
                  struct preview_info *ret_info, struct error *err)
 {
-    const struct preview *p = find_id(s, id);
-    if (p == NULL || has_ended(p->expires_ms))
-        return error_set(err, ERROR_PREVIEW_NOT_FOUND, "there is no such preview");
+    const struct preview *p = find_lasting(s, id, err);
+    if (p == NULL)
+        return -1;
     if (!p->is_public && !opens(p, token))
         return error_set(err, ERROR_UNAUTHORIZED,
                          token == NULL ? "this preview is private: send X-Blaxel-Preview-Token, or "

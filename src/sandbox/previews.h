@@ -87,6 +87,9 @@ int preview_tokens_list(struct sandboxes *s, const char *workspace, const char *
 int preview_tokens_delete(struct sandboxes *s, const char *workspace, const char *sandbox,
                           const char *preview, const char *name, struct error *err);
 
+/* The one with that id, whoever asks. PREVIEW_NOT_FOUND. */
+int preview_find(struct sandboxes *s, const char *id, struct arena *arena,
+                 struct preview_info *ret_info, struct error *err);
 /*
  * For whoever comes to a preview's address, with the token that was shown (NULL: none).
  * PREVIEW_NOT_FOUND; UNAUTHORIZED when it is not public and the token is none of its own.

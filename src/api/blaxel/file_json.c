@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "api/call.h"
+#include "api/v0/file_json.h"
 
 enum { PERMISSION_BITS = 07777 };
 
@@ -46,18 +47,31 @@ void box_file_json(struct arena *arena, yyjson_mut_doc *doc, yyjson_mut_val *roo
     add_attributes(arena, doc, root, entry, content.len);
 }
 
+static yyjson_mut_val *add_item(struct arena *arena, yyjson_mut_doc *doc, yyjson_mut_val *list,
+                                const char *directory, const struct file_entry *entry)
+{
+    yyjson_mut_val *item = yyjson_mut_arr_add_obj(doc, list);
+    const char *parent = strcmp(directory, "/") == 0 ? "" : directory;
+    add_name(arena, doc, item, arena_printf(arena, "%s/%s", parent, entry->path));
+    if (entry->type != FILE_DIRECTORY)
+        add_attributes(arena, doc, item, entry, entry->size);
+    return item;
+}
+
+int box_tree_json(struct arena *arena, yyjson_mut_doc *doc, yyjson_mut_val *root, const char *path,
+                  const struct file_tree *tree, struct error *err)
+{
+    add_name(arena, doc, root, path);
+    return tree_json_of(arena, doc, root, path, tree, add_item, err);
+}
+
 void box_directory_json(struct arena *arena, yyjson_mut_doc *doc, yyjson_mut_val *root,
                         const char *path, const struct file_entry *items, size_t count)
 {
-    const char *parent = strcmp(path, "/") == 0 ? "" : path;
     add_name(arena, doc, root, path);
     yyjson_mut_val *files = yyjson_mut_obj_add_arr(doc, root, "files");
     yyjson_mut_val *directories = yyjson_mut_obj_add_arr(doc, root, "subdirectories");
-    for (size_t i = 0; i < count; i++) {
-        bool is_directory = items[i].type == FILE_DIRECTORY;
-        yyjson_mut_val *item = yyjson_mut_arr_add_obj(doc, is_directory ? directories : files);
-        add_name(arena, doc, item, arena_printf(arena, "%s/%s", parent, items[i].path));
-        if (!is_directory)
-            add_attributes(arena, doc, item, &items[i], items[i].size);
-    }
+    for (size_t i = 0; i < count; i++)
+        add_item(arena, doc, items[i].type == FILE_DIRECTORY ? directories : files, path,
+                 &items[i]);
 }

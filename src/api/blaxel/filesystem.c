@@ -165,13 +165,13 @@ int box_file_put(struct http_exchange *x, const struct route_params *params, voi
 
 /* --- DELETE --- */
 
-int box_file_delete(struct http_exchange *x, const struct route_params *params, void *ctx,
-                    struct error *err)
+static int remove_file(struct http_exchange *x, const struct route_params *params,
+                       const struct api_call *call, enum box_path_kind kind, struct error *err)
 {
     struct file_place place;
     bool recursive = false;
 
-    if (box_place(x, params, ctx, BOX_PATH_ANY, &place, err) < 0 ||
+    if (box_place(x, params, call, kind, &place, err) < 0 ||
         api_query_bool(x, "recursive", false, &recursive, err) < 0)
         return -1;
     if (strcmp(place.path, "/") == 0)
@@ -180,4 +180,16 @@ int box_file_delete(struct http_exchange *x, const struct route_params *params, 
                             err) < 0)
         return -1;
     return file_reply_message(x, &place, "File deleted successfully", err);
+}
+
+int box_file_delete(struct http_exchange *x, const struct route_params *params, void *ctx,
+                    struct error *err)
+{
+    return remove_file(x, params, ctx, BOX_PATH_ANY, err);
+}
+
+int box_tree_delete(struct http_exchange *x, const struct route_params *params, void *ctx,
+                    struct error *err)
+{
+    return remove_file(x, params, ctx, BOX_PATH_ABSOLUTE, err);
 }

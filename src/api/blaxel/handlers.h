@@ -22,8 +22,12 @@ route_handler blaxel_preview_list, blaxel_preview_create, blaxel_preview_get, bl
 /* preview_serve.c */
 route_handler preview_serve;
 
-/* filesystem.c */
-route_handler box_file_get, box_file_put, box_file_delete;
+/* filesystem.c, file_tree.c */
+route_handler box_file_get, box_file_put, box_file_delete, box_tree_get, box_tree_put,
+    box_tree_delete;
+
+/* port.c */
+route_handler box_port_proxy;
 
 /* process.c, process_exec.c */
 route_handler box_process_list, box_process_exec, box_process_get, box_process_stop,

@@ -7,10 +7,13 @@
  */
 
 #include <string.h>
+#include <strings.h>
 
 #include "api/blaxel/handlers.h"
 #include "api/blaxel/routes.h"
 #include "api/call.h"
+#include "api/origin.h"
+#include "api/port_proxy.h"
 #include "auth/auth.h"
 #include "sandbox/previews.h"
 
@@ -32,24 +35,65 @@ static const char *cookie(struct http_exchange *x, const char *name)
     return NULL;
 }
 
-static int shown_token(struct http_exchange *x, const char **ret_token, struct error *err)
+struct visitor {
+    const char *token;    /* NULL: none was shown */
+    const char *in_query; /* the one in the address, if there is one */
+};
+
+static int visitor_read(struct http_exchange *x, struct visitor *ret_visitor, struct error *err)
 {
-    const char *in_query = NULL;
-    if (http_query(x, TOKEN_NAME, &in_query, err) < 0)
+    struct visitor visitor = {0};
+    if (http_query(x, TOKEN_NAME, &visitor.in_query, err) < 0)
         return -1;
-    const char *token = http_header(x, TOKEN_FIELD);
-    if (token == NULL)
-        token = in_query;
-    *ret_token = token != NULL ? token : cookie(x, TOKEN_NAME);
+    visitor.token = http_header(x, TOKEN_FIELD);
+    if (visitor.token == NULL)
+        visitor.token = visitor.in_query;
+    if (visitor.token == NULL)
+        visitor.token = cookie(x, TOKEN_NAME);
+    *ret_visitor = visitor;
     return 0;
+}
+
+#define CORS "Access-Control-"
+
+static bool sets(const struct preview_info *preview, const char *prefix)
+{
+    strv_each (header, preview->response_headers)
+        if (strncasecmp(header, prefix, strlen(prefix)) == 0)
+            return true;
+    return false;
+}
+
+/* Which pages may read it is the server's to say, unless the preview does. */
+static void clear_for(struct http_exchange *x, const struct preview_info *preview)
+{
+    if (sets(preview, CORS))
+        http_clear_headers(x);
 }
 
 static void set_response_headers(struct http_exchange *x, const struct preview_info *preview)
 {
+    clear_for(x, preview);
     strv_each (header, preview->response_headers) {
         size_t len = strcspn(header, ":");
         http_set_header(x, arena_dup(http_arena(x), header, len), "%s", header + len + 2);
     }
+}
+
+/* A browser asks whether a page may come, and shows no token for that. */
+static int reply_preflight(struct http_exchange *x, const struct preview_info *preview,
+                           const struct api *api, struct error *err)
+{
+    static const char methods[] = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS";
+    const char *asked = http_header(x, CORS "Request-Headers");
+    if (!sets(preview, CORS))
+        return origin_reply_options(x, api, methods, err);
+    set_response_headers(x, preview);
+    if (!sets(preview, CORS "Allow-Methods:"))
+        http_set_header(x, CORS "Allow-Methods", "%s", methods);
+    if (!sets(preview, CORS "Allow-Headers:") && asked != NULL)
+        http_set_header(x, CORS "Allow-Headers", "%s", asked);
+    return http_reply(x, 204, NULL, NULL, 0, err);
 }
 
 /* The sandbox's own API, by the same rows as with a key; the sandbox is named by its id, which no
@@ -70,19 +114,61 @@ static int serve_sandbox(struct http_exchange *x, const struct preview_info *pre
     return route->handler(x, &params, &call, err);
 }
 
+/* A program behind a port. Its pages share this server's origin, so they get none of it: see
+ * proxy_target.own_origin. */
+static int serve_port(struct http_exchange *x, const struct preview_info *preview,
+                      const struct visitor *visitor, struct slice rest, const struct api *api,
+                      struct error *err)
+{
+    const struct api_call call = {.api = api, .workspace = preview->workspace};
+    const char *prefix = arena_printf(http_arena(x), "/preview/%s", preview->id);
+    clear_for(x, preview);
+    /* A browser that came with the token in the address has to show it again on its next step. */
+    if (!preview->is_public && visitor->in_query != NULL && http_accepts(x, "text/html"))
+        http_set_header(x, "Set-Cookie", TOKEN_NAME "=%s; Path=%s; HttpOnly; SameSite=Lax",
+                        visitor->in_query, prefix);
+    const struct proxy_target target = {.sandbox = preview->sandbox_id,
+                                        .port = (uint16_t)preview->port,
+                                        .path = rest,
+                                        .prefix = prefix,
+                                        .request_headers = preview->request_headers,
+                                        .response_headers = preview->response_headers};
+    return api_proxy_port(x, &call, &target, err);
+}
+
+/* Links of a page are relative to its folder: without the last slash they would lead elsewhere. */
+static int redirect_into(struct http_exchange *x, struct error *err)
+{
+    const struct http_request *request = http_request(x);
+    http_set_header(x, "Location", "%s/%s%s", request->path, request->query[0] == '\0' ? "" : "?",
+                    request->query);
+    return http_reply(x, 307, "text/plain", "", 0, err);
+}
+
 int preview_serve(struct http_exchange *x, const struct route_params *params, void *ctx,
                   struct error *err)
 {
     const struct api_call *caller = ctx;
+    struct slice rest = route_param_raw(params, "path");
     struct preview_info preview;
-    const char *token;
+    struct visitor visitor;
 
-    if (shown_token(x, &token, err) < 0 ||
-        preview_open(caller->api->sandboxes, route_param(params, "id"), token, http_arena(x),
-                     &preview, err) < 0)
+    if (origin_is_preflight(x)) {
+        if (preview_find(caller->api->sandboxes, route_param(params, "id"), http_arena(x), &preview,
+                         err) < 0)
+            return -1;
+        return reply_preflight(x, &preview, caller->api, err);
+    }
+    if (visitor_read(x, &visitor, err) < 0 ||
+        preview_open(caller->api->sandboxes, route_param(params, "id"), visitor.token,
+                     http_arena(x), &preview, err) < 0)
         return -1;
-    set_response_headers(x, &preview);
-    if (preview_is_session(&preview))
-        return serve_sandbox(x, &preview, route_param_raw(params, "path"), caller->api, err);
-    return error_set(err, ERROR_NOT_IMPLEMENTED, "ports are not served yet");
+    if (preview_is_session(&preview)) {
+        set_response_headers(x, &preview);
+        return serve_sandbox(x, &preview, rest, caller->api, err);
+    }
+    const char *path = http_request(x)->path;
+    if (rest.len == 0 && path[strlen(path) - 1] != '/' && http_accepts(x, "text/html"))
+        return redirect_into(x, err);
+    return serve_port(x, &preview, &visitor, rest, caller->api, err);
 }

@@ -54,6 +54,10 @@ const struct route preview_routes[] = {
 const struct route blaxel_box_routes[] = {
     IN_BOX("GET",    "/health",             SCOPE_READ,  box_health),
 
+    /* Before /filesystem/{path*}: a directory /tree of the sandbox is /filesystem//tree. */
+    IN_BOX("GET",    "/filesystem/tree/{path*}", SCOPE_READ,  box_tree_get),
+    IN_BOX("PUT",    "/filesystem/tree/{path*}", SCOPE_WRITE, box_tree_put),
+    IN_BOX("DELETE", "/filesystem/tree/{path*}", SCOPE_WRITE, box_tree_delete),
     IN_BOX("GET",    "/filesystem/{path*}", SCOPE_READ,  box_file_get),
     IN_BOX("PUT",    "/filesystem/{path*}", SCOPE_WRITE, box_file_put),
     IN_BOX("DELETE", "/filesystem/{path*}", SCOPE_WRITE, box_file_delete),
@@ -72,6 +76,14 @@ const struct route blaxel_box_routes[] = {
     IN_BOX("DELETE", "/process/{pid}/stdin",       SCOPE_WRITE, v0_process_stdin_end),
 
     IN_BOX("GET",    "/network/process/{pid}/ports", SCOPE_READ, v0_process_ports),
+
+    IN_BOX("ANY",    "/port/{port}/{path*}",   SCOPE_WRITE | ROUTE_FORWARDS,       box_port_proxy),
+    IN_BOX("GET",    "/tunnel/{port}",         SCOPE_WRITE,                        v0_port_tunnel),
+
+    IN_BOX("GET",    "/terminal/ws",           SCOPE_WRITE | ROUTE_TOKEN_IN_QUERY, v0_terminal_ws),
+    IN_BOX("GET",    "/terminal/sessions",     SCOPE_READ,                         v0_terminal_list),
+    IN_BOX("POST",   "/terminal/sessions",     SCOPE_WRITE,                        v0_terminal_create),
+    IN_BOX("DELETE", "/terminal/{sessionId}",  SCOPE_WRITE,                        v0_terminal_close),
 };
 /* clang-format on */
 

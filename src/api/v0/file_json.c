@@ -142,9 +142,15 @@ static bool is_in(const char *directory, const char *path)
 int tree_json(struct arena *arena, yyjson_mut_doc *doc, yyjson_mut_val *root, const char *path,
               const struct file_tree *tree, struct error *err)
 {
+    api_add_text(arena, doc, root, "path", "pathBase64", slice_of(path));
+    return tree_json_of(arena, doc, root, path, tree, add_item, err);
+}
+
+int tree_json_of(struct arena *arena, yyjson_mut_doc *doc, yyjson_mut_val *root, const char *path,
+                 const struct file_tree *tree, tree_item *add, struct error *err)
+{
     struct open_directory open[TREE_DEPTH_MAX + 1];
     size_t depth = 1;
-    api_add_text(arena, doc, root, "path", "pathBase64", slice_of(path));
     open_directory(doc, root, "", &open[0]);
     for (size_t i = 0; i < tree->count; i++) {
         const struct file_entry *entry = &tree->entries[i];
@@ -155,7 +161,7 @@ int tree_json(struct arena *arena, yyjson_mut_doc *doc, yyjson_mut_val *root, co
         struct open_directory *in = &open[depth - 1];
         bool is_directory = entry->type == FILE_DIRECTORY;
         yyjson_mut_val *object =
-            add_item(arena, doc, is_directory ? in->directories : in->files, path, entry);
+            add(arena, doc, is_directory ? in->directories : in->files, path, entry);
         /* What was not looked into has no lists, so that it is not taken for empty. */
         if (is_directory && depth < tree->depth && depth < ARRAY_LEN(open))
             open_directory(doc, object, entry->path, &open[depth++]);

@@ -38,3 +38,10 @@ void directory_json(struct arena *arena, yyjson_mut_doc *doc, yyjson_mut_val *ro
  * sandbox's entries make no tree. */
 int tree_json(struct arena *arena, yyjson_mut_doc *doc, yyjson_mut_val *root, const char *path,
               const struct file_tree *tree, struct error *err);
+
+/* The lists of a tree alone, with items of another shape: `add` appends one to a list. directory is
+ * where the tree is, entry->path counts from there. */
+typedef yyjson_mut_val *tree_item(struct arena *arena, yyjson_mut_doc *doc, yyjson_mut_val *list,
+                                  const char *directory, const struct file_entry *entry);
+int tree_json_of(struct arena *arena, yyjson_mut_doc *doc, yyjson_mut_val *root, const char *path,
+                 const struct file_tree *tree, tree_item *add, struct error *err);

@@ -158,8 +158,8 @@ static int read_bare(struct arena *arena, yyjson_val *body, struct file_place *p
     return 0;
 }
 
-static int read_put(struct http_exchange *x, struct file_place *place,
-                    struct file_tree_put **ret_items, size_t *ret_count, struct error *err)
+int tree_put_read(struct http_exchange *x, struct file_place *place,
+                  struct file_tree_put **ret_items, size_t *ret_count, struct error *err)
 {
     struct arena *arena = http_arena(x);
     struct put_body put = {0};
@@ -195,7 +195,7 @@ int v0_tree_put(struct http_exchange *x, const struct route_params *params, void
     uint64_t depth;
     if (file_place_find(x, params, ctx, &place, err) < 0 ||
         api_query_uint(x, "depth", 1, TREE_DEPTH_MAX, 1, &depth, err) < 0 ||
-        read_put(x, &place, &items, &count, err) < 0 ||
+        tree_put_read(x, &place, &items, &count, err) < 0 ||
         sandbox_tree_put(place.sandboxes, place.workspace, place.sandbox, place.path, items, count,
                          (unsigned)depth, http_arena(x), &tree, err) < 0)
         return -1;

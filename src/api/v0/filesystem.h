@@ -56,3 +56,8 @@ int file_wants_recursive(struct http_exchange *x, bool fallback, bool *ret_recur
 /* The tree at the place, so many levels of it, as the answer. */
 int file_reply_tree(struct http_exchange *x, const struct file_place *place, unsigned depth,
                     struct error *err);
+
+/* What a PUT of a tree says; place->path becomes what the body says of it. */
+struct file_tree_put;
+int tree_put_read(struct http_exchange *x, struct file_place *place,
+                  struct file_tree_put **ret_items, size_t *ret_count, struct error *err);

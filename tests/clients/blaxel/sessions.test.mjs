@@ -71,6 +71,18 @@ test("a session's headers are in its answers", async () => {
     assert.equal(answer.status, 200);
     assert.equal(answer.headers.get("x-shown"), "yes");
     assert.equal(answer.headers.get("access-control-allow-origin"), "https://app.example");
+    const preflight = await fetch(`${session.url}/filesystem/%2Ftmp`, {
+      method: "OPTIONS",
+      headers: {
+        origin: "https://app.example",
+        "access-control-request-method": "PUT",
+        "access-control-request-headers": "x-blaxel-preview-token",
+      },
+    });
+    assert.equal(preflight.status, 204);
+    assert.equal(preflight.headers.get("access-control-allow-origin"), "https://app.example");
+    assert.match(preflight.headers.get("access-control-allow-methods"), /PUT/);
+    assert.match(preflight.headers.get("access-control-allow-headers"), /x-blaxel-preview-token/);
   });
 });
 

@@ -58,3 +58,33 @@ export function noise(length, seed = 1) {
   }
   return bytes;
 }
+
+// A web program in the sandbox that tells what it was asked. Answers when it listens.
+const ECHO = `
+import http.server, json, sys
+class Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    def answer(self):
+        body = self.rfile.read(int(self.headers.get("Content-Length") or 0)).decode()
+        told = {"port": sys.argv[1], "method": self.command, "path": self.path, "body": body,
+                "headers": {k.lower(): v for k, v in self.headers.items()}}
+        data = json.dumps(told).encode()
+        self.send_response(201 if self.command == "POST" else 200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("X-From", "program")
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+    do_GET = do_POST = do_PUT = do_DELETE = do_PATCH = answer
+    def log_message(self, *args): pass
+http.server.ThreadingHTTPServer(("0.0.0.0", int(sys.argv[1])), Handler).serve_forever()
+`;
+
+export async function startEcho(sandbox, port) {
+  await sandbox.fs.write("/tmp/echo.py", ECHO);
+  await sandbox.process.exec({
+    name: `echo-${port}`,
+    command: `exec python3 /tmp/echo.py ${port}`,
+    waitForPorts: [port],
+  });
+}
