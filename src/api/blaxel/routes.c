@@ -63,6 +63,13 @@ const struct route blaxel_box_routes[] = {
     IN_BOX("DELETE", "/filesystem/{path*}", SCOPE_WRITE, box_file_delete),
 
 
+    IN_BOX("GET",    "/filesystem-multipart",                  SCOPE_READ,  v0_upload_list),
+    IN_BOX("POST",   "/filesystem-multipart/initiate/{path*}", SCOPE_WRITE, box_upload_start),
+    IN_BOX("PUT",    "/filesystem-multipart/{id}/part",        SCOPE_WRITE, box_upload_part),
+    IN_BOX("POST",   "/filesystem-multipart/{id}/complete",    SCOPE_WRITE, v0_upload_complete),
+    IN_BOX("DELETE", "/filesystem-multipart/{id}/abort",       SCOPE_WRITE, v0_upload_abort),
+    IN_BOX("GET",    "/filesystem-multipart/{id}/parts",       SCOPE_READ,  v0_upload_parts),
+
     IN_BOX("GET",    "/process",                   SCOPE_READ,  box_process_list),
     IN_BOX("POST",   "/process",                   SCOPE_WRITE, box_process_exec),
     IN_BOX("GET",    "/process/{pid}",             SCOPE_READ,  box_process_get),

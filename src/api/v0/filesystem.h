@@ -61,3 +61,11 @@ int file_reply_tree(struct http_exchange *x, const struct file_place *place, uns
 struct file_tree_put;
 int tree_put_read(struct http_exchange *x, struct file_place *place,
                   struct file_tree_put **ret_items, size_t *ret_count, struct error *err);
+
+/* Uploads, for those who find the place or the part's bytes in another way: starting one at a
+ * place, opening the part that the request names, and closing it with the answer. */
+int upload_start(struct http_exchange *x, const struct file_place *place, struct error *err);
+int upload_part_open(struct http_exchange *x, const struct route_params *params,
+                     const struct api_call *call, struct file_transfer **ret_transfer,
+                     struct error *err);
+int upload_part_close(struct http_exchange *x, struct file_transfer *t, struct error *err);

@@ -27,23 +27,21 @@ static void add_part(yyjson_mut_doc *doc, yyjson_mut_val *object,
     yyjson_mut_obj_add_uint(doc, object, "size", part->size);
 }
 
-int v0_upload_start(struct http_exchange *x, const struct route_params *params, void *ctx,
-                    struct error *err)
+int upload_start(struct http_exchange *x, const struct file_place *place, struct error *err)
 {
     static const struct json_field fields[] = {{"permissions", JSON_STRING}};
     const char *permissions = NULL;
     uint64_t mode = FILE_MODE_DEFAULT;
-    struct file_place place;
     struct upload_about upload;
     yyjson_val *body;
-    if (file_place_find(x, params, ctx, &place, err) < 0 || api_json_body(x, &body, err) < 0)
+    if (api_json_body(x, &body, err) < 0)
         return -1;
     if (body != NULL &&
         json_read(http_arena(x), body, "", fields, ARRAY_LEN(fields), &permissions, err) < 0)
         return -1;
     if (permissions != NULL && permissions_parse(permissions, &mode, err) < 0)
         return -1;
-    if (sandbox_upload_start(place.sandboxes, place.workspace, place.sandbox, place.path, mode,
+    if (sandbox_upload_start(place->sandboxes, place->workspace, place->sandbox, place->path, mode,
                              http_arena(x), &upload, err) < 0)
         return -1;
     yyjson_mut_val *root;
@@ -52,26 +50,47 @@ int v0_upload_start(struct http_exchange *x, const struct route_params *params, 
     return api_reply_json(x, 200, doc, err);
 }
 
-int v0_upload_part(struct http_exchange *x, const struct route_params *params, void *ctx,
-                   struct error *err)
+int v0_upload_start(struct http_exchange *x, const struct route_params *params, void *ctx,
+                    struct error *err)
 {
-    const struct api_call *call = ctx;
-    _cleanup_(cleanup_file_transfer) struct file_transfer *t = NULL;
-    struct upload_part_about part;
+    struct file_place place;
+    if (file_place_find(x, params, ctx, &place, err) < 0)
+        return -1;
+    return upload_start(x, &place, err);
+}
+
+int upload_part_open(struct http_exchange *x, const struct route_params *params,
+                     const struct api_call *call, struct file_transfer **ret_transfer,
+                     struct error *err)
+{
     uint64_t number;
     if (api_query_uint(x, "partNumber", 1, UPLOAD_PARTS_MAX, 0, &number, err) < 0)
         return -1;
     if (number == 0)
         return error_set(err, ERROR_INVALID_ARGUMENT, "partNumber is required: 1 to %d",
                          UPLOAD_PARTS_MAX);
-    if (upload_part_begin(call->api->sandboxes, call->workspace, route_param(params, "name"),
-                          route_param(params, "id"), number, &t, err) < 0 ||
-        file_receive_body(x, t, err) < 0 || upload_part_commit(t, http_arena(x), &part, err) < 0)
+    return upload_part_begin(call->api->sandboxes, call->workspace, route_param(params, "name"),
+                             route_param(params, "id"), number, ret_transfer, err);
+}
+
+int upload_part_close(struct http_exchange *x, struct file_transfer *t, struct error *err)
+{
+    struct upload_part_about part;
+    if (upload_part_commit(t, http_arena(x), &part, err) < 0)
         return -1;
     yyjson_mut_val *root;
     yyjson_mut_doc *doc = api_json_new(http_arena(x), &root);
     add_part(doc, root, &part);
     return api_reply_json(x, 200, doc, err);
+}
+
+int v0_upload_part(struct http_exchange *x, const struct route_params *params, void *ctx,
+                   struct error *err)
+{
+    _cleanup_(cleanup_file_transfer) struct file_transfer *t = NULL;
+    if (upload_part_open(x, params, ctx, &t, err) < 0 || file_receive_body(x, t, err) < 0)
+        return -1;
+    return upload_part_close(x, t, err);
 }
 
 /* [{"partNumber": 1, "etag": "…"}, …] as a list of strings for the agent. */

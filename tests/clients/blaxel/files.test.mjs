@@ -2,6 +2,7 @@
 // Files and directories, one at a time.
 
 import assert from "node:assert/strict";
+import { createHash } from "node:crypto";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -130,4 +131,35 @@ test("what looks like form data is content like any other", async () => {
   await fs.writeBinary("/tmp/form", content);
   assert.deepEqual(await asBytes(await fs.readBinary("/tmp/form")), content);
   assert.equal((await fs.ls("/tmp")).files.find((file) => file.name === "form").permissions, "644");
+});
+
+test("twenty megabytes in parts", async () => {
+  const { fs, process } = await shared();
+  const bytes = noise(20 * 1024 * 1024 + 12_345, 11);
+  const done = await fs.writeBinary("/tmp/twenty", bytes);
+  assert.match(done.message, /success/);
+  assert.ok((await asBytes(await fs.readBinary("/tmp/twenty"))).equals(bytes));
+  const sum = await process.exec({ command: "sha256sum /tmp/twenty", waitForCompletion: true });
+  assert.equal(sum.stdout.split(" ")[0], createHash("sha256").update(bytes).digest("hex"));
+  assert.equal((await fs.ls("/tmp")).files.find((file) => file.name === "twenty").permissions, "644");
+});
+
+test("a long text in parts, at a relative path", async () => {
+  const { fs } = await shared();
+  const text = "žluťoučký kůň\n".repeat(400_000);
+  await fs.write("long.txt", text);
+  const back = await asBytes(await fs.readBinary("/workspace/long.txt"));
+  assert.ok(back.equals(Buffer.from(text)));
+});
+
+test("an upload that was given up leaves nothing", async () => {
+  const { fs } = await shared();
+  const { uploadId } = await fs.initiateMultipartUpload("/tmp/given-up");
+  const part = await fs.uploadPart(uploadId, 1, new Blob([noise(1000)]));
+  assert.equal(part.partNumber, 1);
+  assert.equal(part.size, 1000);
+  assert.equal(part.etag, createHash("md5").update(noise(1000)).digest("hex"));
+  await fs.abortMultipartUpload(uploadId);
+  await assert.rejects(fs.completeMultipartUpload(uploadId, [part]));
+  await assert.rejects(fs.read("/tmp/given-up"), (error) => error.status === 404);
 });
