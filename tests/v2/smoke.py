@@ -90,6 +90,35 @@ def check_stop_and_start(server, box):
     assert box.read("/workspace/kept") == b"kept"
 
 
+def check_update(server, box):
+    before = box.init_start_time()
+    answer = box.request("PATCH", "", {"spec": {"resources": {"cpu": "250m", "memory": "96Mi"}}}, timeout=60)
+    assert answer.status == 200, answer
+    group = pathlib.Path(f"/sys/fs/cgroup/cella-{server.instance}", box.get()["metadata"]["id"])
+    assert (group / "memory.max").read_text().strip() == str(96 << 20)
+    quota, period = (group / "cpu.max").read_text().split()
+    assert int(quota) / int(period) == 0.25
+    box.spawn("exec python3 -c 'import time; b = bytearray(60 << 20); time.sleep(1000)'")
+    wait_until(lambda: int((group / "memory.current").read_text()) > 60 << 20, 60, "memory in use")
+    answer = box.request("PATCH", "", {"spec": {"resources": {"memory": "32Mi"}}}, timeout=60)
+    assert (answer.status, answer.error()) == (409, "RESOURCE_IN_USE"), answer
+    assert (group / "memory.max").read_text().strip() == str(96 << 20)
+    assert box.init_start_time() == before
+
+
+def check_clone(server, box):
+    box.write("/workspace/cloned", "cloned")
+    answer = box.request("POST", "/clone", {"name": "copy"}, timeout=60)
+    assert answer.status == 202, answer
+    copy = server.sandbox("copy").wait_status("running", deadline=60)
+    assert copy.read("/workspace/cloned") == b"cloned"
+    group = pathlib.Path(f"/sys/fs/cgroup/cella-{server.instance}", box.get()["metadata"]["id"])
+    assert "frozen 0" in (group / "cgroup.events").read_text()
+    done = copy.exec("head -c 200M /dev/urandom > /workspace/big", timeout=120)
+    assert done.exit_code != 0, done
+    copy.delete()
+
+
 def check_delete(server, box):
     box.delete()
     assert server.list() == []
@@ -98,7 +127,7 @@ def check_delete(server, box):
 
 CHECKS = [check_hierarchy, check_exec, check_files, check_memory_limit, check_process_limit,
           check_kill_of_a_tree, check_disk_quota, check_cgroups_are_out_of_reach, check_crash,
-          check_stop_and_start, check_delete]
+          check_stop_and_start, check_update, check_clone, check_delete]
 
 
 def attempt(name, run):

@@ -98,6 +98,13 @@ static int take_sandbox(void *ctx, const struct store_sandbox *row, struct error
     assert_true(row->env.len < sizeof(l->env));
     if (row->env.len > 0)
         memcpy(l->env, row->env.data, row->env.len);
+    keep(l->words, sizeof(l->words), row->labels.len > 0 ? row->labels.data : NULL);
+    const char *const words[] = {row->external_id, row->display_name, row->blaxel_spec,
+                                 row->clone_of};
+    for (size_t w = 0; w < sizeof(words) / sizeof(words[0]); w++) {
+        size_t len = strlen(l->words);
+        snprintf(l->words + len, sizeof(l->words) - len, " %s", words[w] == NULL ? "-" : words[w]);
+    }
     return 0;
 }
 

@@ -28,6 +28,7 @@ struct loaded {
     } events[LOADED_MAX];
     char env[256]; /* of the last one */
     size_t env_len;
+    char words[256];           /* of the last one: its first label, and the other words */
     struct store_sandbox last; /* only its numbers are valid */
     bool last_cpu_is_null;
 };

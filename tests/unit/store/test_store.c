@@ -99,6 +99,36 @@ static void test_keeps_the_newest_notes(void **state)
     assert_int_equal(store_add_notes(f->store, "other", &lost, 1, NULL), -1);
 }
 
+static void test_words_and_revision(void **state)
+{
+    struct fixture *f = *state;
+    struct store_sandbox row = make_sandbox("id", "box");
+    uint64_t revision;
+    row.labels = (struct slice){"team=a\0run=7\0", 13};
+    row.external_id = "ext";
+    row.display_name = "Box";
+    row.blaxel_spec = "{}";
+    row.clone_of = "source";
+    row.revision = 77;
+    row.unsettled = true;
+    assert_int_equal(store_put_sandbox(f->store, &row, NULL, NULL), 0);
+    fixture_reopen(f);
+    load(f->store, &loaded);
+    assert_string_equal(loaded.words, "team=a ext Box {} source");
+    assert_int_equal(loaded.last.labels.len, 13);
+    assert_int_equal(loaded.last.revision, 77);
+    assert_true(loaded.last.unsettled);
+    /* Given out without an event, and all the same not to be used again. */
+    assert_int_equal(store_last_revision(f->store, &revision, NULL), 0);
+    assert_int_equal(revision, 77);
+
+    row = make_sandbox("id", "box");
+    assert_int_equal(store_put_sandbox(f->store, &row, NULL, NULL), 0);
+    load(f->store, &loaded);
+    assert_string_equal(loaded.words, "(null) - - - -");
+    assert_false(loaded.last.unsettled);
+}
+
 static void test_replaces(void **state)
 {
     struct fixture *f = *state;
@@ -535,6 +565,7 @@ int main(void)
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, fixture_setup, fixture_teardown)
     const struct CMUnitTest tests[] = {
         TEST(test_survives_reopening),
+        TEST(test_words_and_revision),
         TEST(test_replaces),
         TEST(test_keeps_the_newest_notes),
         TEST(test_names_are_unique_in_a_workspace),

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "api/v0/sandbox_change.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/cleanup.h"
+#include "helpers.h"
+
+static void clones_in_every_form(void **state)
+{
+    static const struct {
+        const char *body, *name, *cpu, *memory, *disk;
+    } rows[] = {
+        {NULL, NULL, NULL, NULL, NULL},
+        {"{}", NULL, NULL, NULL, NULL},
+        {"{\"name\":\"x\"}", "x", NULL, NULL, NULL},
+        {"{\"name\":\"x\",\"cpu\":2,\"memory\":\"2Gi\"}", "x", "2", "2Gi", NULL},
+        {"{\"resources\":{\"disk\":\"20Gi\"},\"cpu\":\"1\"}", NULL, "1", NULL, "20Gi"},
+        {"{\"metadata\":{\"name\":\"x\"},\"spec\":{\"resources\":{\"cpu\":\"2\"}}}", "x", "2", NULL,
+         NULL},
+        {"{\"name\":\"x\",\"metadata\":{\"name\":\"x\"},\"cpu\":\"2\",\"resources\":{\"cpu\":\"2\"}"
+         "}",
+         "x", "2", NULL, NULL},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct sandbox_clone request = {0};
+        struct error err = {0};
+        yyjson_val *body = rows[i].body == NULL ? NULL : value_of(*state, rows[i].body);
+        assert_int_equal(sandbox_clone_from_json(*state, body, &request, &err), 0);
+        const char *const wanted[] = {rows[i].name, rows[i].cpu, rows[i].memory, rows[i].disk};
+        const char *const got[] = {request.name, request.resources.cpu, request.resources.memory,
+                                   request.resources.disk};
+        for (size_t f = 0; f < ARRAY_LEN(got); f++)
+            if (wanted[f] == NULL)
+                assert_null(got[f]);
+            else
+                assert_string_equal(got[f], wanted[f]);
+        assert_null(request.env);
+        assert_null(request.labels);
+        assert_null(request.enabled);
+    }
+}
+
+static void clones_refused(void **state)
+{
+    static const struct {
+        const char *body;
+        enum error_code code;
+        const char *names;
+    } rows[] = {
+        {"{\"nmae\":\"x\"}", ERROR_UNKNOWN_FIELD, "nmae"},
+        {"{\"name\":\"x\",\"metadata\":{\"name\":\"y\"}}", ERROR_INVALID_ARGUMENT, "name"},
+        {"{\"disk\":\"1Gi\",\"spec\":{\"resources\":{\"disk\":\"2Gi\"}}}", ERROR_INVALID_ARGUMENT,
+         "disk"},
+        {"{\"resources\":{\"gpu\":1}}", ERROR_UNKNOWN_FIELD, "gpu"},
+        {"{\"spec\":{\"env_vars\":{\"A\":null}}}", ERROR_INVALID_ARGUMENT, "spec.env_vars.A"},
+        {"{\"spec\":{\"enabled\":1}}", ERROR_INVALID_ARGUMENT, "spec.enabled"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct sandbox_clone request = {0};
+        struct error err = {0};
+        yyjson_val *body = value_of(*state, rows[i].body);
+        assert_int_equal(sandbox_clone_from_json(*state, body, &request, &err), -1);
+        assert_int_equal(err.code, rows[i].code);
+        assert_non_null(strstr(err.message, rows[i].names));
+    }
+}
+
+static void updates_and_patches(void **state)
+{
+    const char *text =
+        "{\"metadata\":{\"name\":\"box\",\"revision\":\"rev-12\",\"labels\":{\"a\":\"1\"}},"
+        "\"spec\":{\"enabled\":false,\"env_vars\":{\"X\":\"\",\"Y\":\"2\"}},"
+        "\"status\":\"running\"}";
+    struct sandbox_update request = {0};
+    struct error err = {0};
+    assert_int_equal(
+        sandbox_update_from_json(*state, value_of(*state, text), false, "box", &request, &err), 0);
+    assert_int_equal(request.revision, 12);
+    assert_false(request.merge);
+    assert_false(*request.enabled);
+    assert_int_equal(request.env->len, 7);
+    assert_memory_equal(request.env->data, "X=\0Y=2\0", 7);
+    assert_int_equal(request.labels->len, 4);
+    assert_null(request.resources.cpu);
+
+    memset(&request, 0, sizeof(request));
+    text =
+        "{\"metadata\":{\"labels\":{\"a\":null}},\"spec\":{\"env_vars\":{\"X\":null,\"Y\":\"2\"}}}";
+    assert_int_equal(
+        sandbox_update_from_json(*state, value_of(*state, text), true, "box", &request, &err), 0);
+    assert_true(request.merge);
+    assert_memory_equal(request.env->data, "X\0Y=2\0", 6);
+    assert_memory_equal(request.labels->data, "a\0", 2);
+    assert_int_equal(request.revision, 0);
+}
+
+static void updates_refused(void **state)
+{
+    static const struct {
+        const char *body;
+        enum error_code code;
+        const char *names;
+    } rows[] = {
+        {"{\"name\":\"x\"}", ERROR_UNKNOWN_FIELD, "name"},
+        {"{\"cpu\":\"1\"}", ERROR_UNKNOWN_FIELD, "cpu"},
+        {"{\"metadata\":{\"name\":\"other\"}}", ERROR_INVALID_ARGUMENT, "metadata.name"},
+        {"{\"metadata\":{\"revision\":\"12\"}}", ERROR_INVALID_ARGUMENT, "metadata.revision"},
+        {"{\"metadata\":{\"revision\":\"rev-\"}}", ERROR_INVALID_ARGUMENT, "metadata.revision"},
+        {"{\"metadata\":{\"revision\":\"rev-0\"}}", ERROR_INVALID_ARGUMENT, "metadata.revision"},
+        {"{\"metadata\":{\"revision\":12}}", ERROR_INVALID_ARGUMENT, "metadata.revision"},
+        {"{\"spec\":{\"resources\":[]}}", ERROR_INVALID_ARGUMENT, "spec.resources"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct sandbox_update request = {0};
+        struct error err = {0};
+        yyjson_val *body = value_of(*state, rows[i].body);
+        assert_int_equal(sandbox_update_from_json(*state, body, true, "box", &request, &err), -1);
+        assert_int_equal(err.code, rows[i].code);
+        assert_non_null(strstr(err.message, rows[i].names));
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        api_test(clones_in_every_form),
+        api_test(clones_refused),
+        api_test(updates_and_patches),
+        api_test(updates_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
