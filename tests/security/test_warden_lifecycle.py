@@ -99,6 +99,37 @@ def test_list(warden):
     assert entries["a"]["pid"] > 0 and entries["b"]["pid"] == 0
 
 
+def samples(warden, *ids):
+    return {item["id"]: item for item in warden.connection.call_many("WARDEN_STATS", ids=ids)}
+
+
+def test_what_they_use(warden):
+    warden.start("a")
+    warden.start("b")
+    warden.stop("b")
+    first = samples(warden, "a")["a"]
+    assert first["known"] == 7 and first["oom_kills"] == 0
+    warden.output("a", "head -c 8M /dev/urandom > /workspace/f; i=0;"
+                       " while [ $i -lt 100000 ]; do i=$((i+1)); done")
+    second = samples(warden, "a", "b", "nobody")
+    assert set(second) == {"a"}, "only what runs"
+    assert second["a"]["cpu_usec"] > first["cpu_usec"]
+    assert second["a"]["time_usec"] > first["time_usec"]
+    assert second["a"]["disk_bytes"] >= first["disk_bytes"] + (8 << 20)
+    assert 0 < second["a"]["memory_bytes"] <= wardenlib.PLAN["memory_bytes"]
+
+
+def test_use_of_strange_ids(warden):
+    warden.start("a")
+    assert samples(warden) == {}
+    assert samples(warden, "..", "../a", "a/work", "/", "", "a" * 32) == {}
+    assert set(samples(warden, *["a"] * 3, "b")) == {"a"}
+    refused(lambda: samples(warden, *["x" * 32] * 17), "INVALID_ARGUMENT")
+    many = warden.connection.call_many("WARDEN_STATS", ids=["a"] * 100)
+    assert len(many) == 16, "no more than is read in one go"
+    assert warden.output("a", "echo fine") == "fine\n"
+
+
 def test_refusals(warden):
     warden.start("a")
     refused(lambda: warden.start("a"), "ALREADY_RUNNING")

@@ -52,6 +52,25 @@ def check_process_limit(server, box):
     assert box.exec("echo over", timeout=60).stdout == "over\n"
 
 
+def check_metrics(server, box):
+    box.run("i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done", timeout=120)
+    wait_until(lambda: all(box.request("GET", "/metrics", timeout=60).json()["metrics"].values()),
+               60, "figures of cpu, memory and disk")
+    points = box.request("GET", "/metrics?period=1h&resolution=1h", timeout=60).json()["metrics"]
+    assert points["cpu"][-1]["value"] > 0, points
+    assert 0 < points["memory"][-1]["value"] <= 128 << 20, points
+    assert 0 <= points["disk"][-1]["value"] <= 64 << 20, points
+    usage = server.request("GET", "/v0/metrics", timeout=60).json()["sandboxes"][0]
+    assert usage["name"] == box.name and usage["memory"] > 0, usage
+
+
+def check_logs(server, box):
+    box.run("echo a line for the log", timeout=60)
+    told = [entry["message"] for entry in
+            box.request("GET", "/logs?tail=1000", timeout=60).json()["logs"]]
+    assert {"Sandbox created successfully", "Sandbox started", "a line for the log"} <= set(told)
+
+
 def check_kill_of_a_tree(server, box):
     pid = box.spawn("setsid sleep 4711 & (setsid sleep 4711 &) ; sleep 4711")
     wait_until(lambda: box.exec("pgrep -fc '^sleep 4711'", timeout=60).stdout.strip() == "3", 60,
@@ -126,8 +145,9 @@ def check_delete(server, box):
 
 
 CHECKS = [check_hierarchy, check_exec, check_files, check_memory_limit, check_process_limit,
-          check_kill_of_a_tree, check_disk_quota, check_cgroups_are_out_of_reach, check_crash,
-          check_stop_and_start, check_update, check_clone, check_delete]
+          check_metrics, check_logs, check_kill_of_a_tree, check_disk_quota,
+          check_cgroups_are_out_of_reach, check_crash, check_stop_and_start, check_update,
+          check_clone, check_delete]
 
 
 def attempt(name, run):
