@@ -13,6 +13,7 @@
 #include "api/call.h"
 #include "api/credential.h"
 #include "api/dialect.h"
+#include "api/live.h"
 #include "api/origin.h"
 #include "auth/workspaces.h"
 #include "base/log.h"
@@ -65,6 +66,19 @@ static bool is_for_browsers(struct http_exchange *x, const struct route *route,
     return (route->scope & SCOPE_PUBLIC) == 0 && origin_is_preflight(x);
 }
 
+static int serve(struct http_exchange *x, const struct route *route,
+                 const struct route_params *params, struct api_call *call, struct error *err)
+{
+    struct live_calls *live = call->api->live;
+    struct live_call mine;
+    live_begin(live, &mine, co_self(call->api->loop), call->principal.key_id);
+    int result = route->handler(x, params, call, err);
+    live_end(live, &mine);
+    if (result < 0 && mine.cancelled)
+        return error_set(err, ERROR_UNAUTHORIZED, "the API key was revoked meanwhile");
+    return result;
+}
+
 static int dispatch(struct http_exchange *x, const struct api *api, const struct dialect *dialect,
                     struct error *err)
 {
@@ -81,7 +95,7 @@ static int dispatch(struct http_exchange *x, const struct api *api, const struct
     if ((route->scope & SCOPE_PUBLIC) == 0 &&
         (authorize(x, route, &call, err) < 0 || workspace_settle(x, &params, &call, err) < 0))
         return -1;
-    return route->handler(x, &params, &call, err);
+    return serve(x, route, &params, &call, err);
 }
 
 int api_handle(struct http_exchange *x, void *ctx, struct error *err)

@@ -14,11 +14,14 @@
 #include "loop/loop.h"
 #include "sandbox/sandbox.h"
 
+struct live_calls;
+
 /* All borrowed: they live at least as long as the server that uses the API. */
 struct api {
     struct loop *loop;
     struct sandboxes *sandboxes;
     struct auth *auth;
+    struct live_calls *live;
     const char *public_url; /* "https://cella.example"; NULL: as the request's Host field says */
     /* Pages that may read answers: "*", or "https://app.example, …"; NULL: only the API's own. */
     const char *cors_origin;

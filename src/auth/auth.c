@@ -286,16 +286,19 @@ int auth_retry_after(const struct auth *auth, const char *peer)
     return (int)(throttle_wait(&auth->throttle, peer_address(peer), monotonic_ms()) / 1000) + 1;
 }
 
-/* Waits for the store now and then: the key may be gone afterwards. */
-static void note_use(struct auth *auth, struct key *key)
+/* Waits for the store now and then: the key may have been revoked meanwhile. */
+static int note_use(struct auth *auth, struct key *key, struct error *err)
 {
     int64_t now = time_now_ms();
     if (now - key->row.last_used_ms < USE_NOTED_MS)
-        return;
+        return 0;
     key->row.last_used_ms = now;
     char id[sizeof(key->row.id)];
     memcpy(id, key->row.id, sizeof(id));
     (void)store_use_key(auth->store, id, now, NULL); /* a request is not refused for that */
+    return auth_find_key(auth, id) != NULL
+               ? 0
+               : error_set(err, ERROR_UNAUTHORIZED, "the API key was revoked");
 }
 
 static int check_scope(const struct principal *principal, unsigned scope, struct error *err)
@@ -336,9 +339,9 @@ int auth_check(struct auth *auth, const char *credential, const char *peer, unsi
     bool is_token = strchr(credential, '.') != NULL; /* no key has a dot */
     enum verdict verdict =
         (is_token ? judge_token : judge_key)(auth, credential, &key, &principal, err);
-    if (admit(auth, peer, verdict, key, err) < 0 || check_scope(&principal, scope, err) < 0)
+    if (admit(auth, peer, verdict, key, err) < 0 || check_scope(&principal, scope, err) < 0 ||
+        note_use(auth, key, err) < 0)
         return -1;
-    note_use(auth, key);
     *ret_principal = principal;
     return 0;
 }
@@ -353,9 +356,8 @@ int auth_check_client(struct auth *auth, const char *id, const char *secret, con
         verdict = VERDICT_WRONG;
     if (verdict == VERDICT_WRONG)
         error_set(err, ERROR_UNAUTHORIZED, "no client has this id and secret");
-    if (admit(auth, peer, verdict, key, err) < 0)
+    if (admit(auth, peer, verdict, key, err) < 0 || note_use(auth, key, err) < 0)
         return -1;
-    note_use(auth, key);
     *ret_principal = principal;
     return 0;
 }

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "api/api.h"
+#include "api/live.h"
 #include "auth/auth.h"
 #include "auth/keys.h"
 #include "base/cleanup.h"
@@ -39,6 +40,7 @@ struct cellad {
     struct auth *auth;
     struct sandboxes *sandboxes;
     struct http_server *server;
+    struct live_calls live;
     struct api api;
     struct watch signals;
     int signal_fd;
@@ -132,6 +134,7 @@ static int open_parts(struct cellad *d, const char *data, bool open_to_all, unsi
     d->api.loop = d->loop;
     d->api.sandboxes = d->sandboxes;
     d->api.auth = d->auth;
+    d->api.live = &d->live;
     return co_spawn(d->loop, serve, d, NULL, err);
 }
 

@@ -1,13 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """API keys: made, shown once, limited, revoked; and every place in a request where one can be."""
 
+import contextlib
+import json
 import pathlib
 import re
+import socket
 import time
+import urllib.parse
 
 import pytest
 
 from cella_auth import Workspace, call, fresh, fresh_address, request_token
+from cella_server import PATIENCE, wait_until
 
 
 @pytest.fixture(scope="module")
@@ -129,6 +134,52 @@ def test_nobody_grants_more_than_he_has(server, workspace):
         "client_secret": admin["secret"], "scope": "read"})
     weak = call(server, "POST", "/v0/api-keys", answer.json()["access_token"], {"name": fresh("key")})
     assert weak.status == 403, weak
+
+
+def open_stream(server, head, body=b""):
+    """A connection with a request sent on it."""
+    parts = urllib.parse.urlsplit(server.url)
+    stream = socket.create_connection((parts.hostname, parts.port), timeout=60 * PATIENCE)
+    stream.sendall((head + "\r\n\r\n").encode() + body)
+    return stream
+
+
+def read_to_the_end(stream):
+    with contextlib.suppress(ConnectionResetError):
+        while stream.recv(65536):
+            pass
+
+
+def test_revoking_ends_what_is_open(server, workspace):
+    """A command that is waited for, a terminal: both end with the key, the command itself goes on."""
+    key, box = workspace.new_key("write"), fresh("box")
+    workspace.create(box, enabled=True)
+    base = f"/{workspace.name}/sandbox/{box}"
+    body = json.dumps({"command": "sleep 1000", "waitForCompletion": True}).encode()
+    common = f"Host: x\r\nAuthorization: Bearer {key['secret']}"
+    streams = [
+        open_stream(server, f"POST {base}/process HTTP/1.1\r\n{common}\r\nContent-Type: "
+                            f"application/json\r\nContent-Length: {len(body)}", body),
+        open_stream(server, f"GET {base}/terminal/ws HTTP/1.1\r\n{common}\r\nConnection: Upgrade\r\n"
+                            "Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"
+                            "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ=="),
+    ]
+
+    def processes():
+        return [process for process in server.request("GET", f"{base}/process").json()
+                if process["command"] == "sleep 1000" and process["status"] == "running"]
+
+    wait_until(processes, 30, "the command")
+    assert streams[1].recv(12, socket.MSG_WAITALL) == b"HTTP/1.1 101"
+    path = f"/v0/workspaces/{workspace.name}/api-keys/{key['id']}"
+    assert server.request("DELETE", path).status == 200
+    assert streams[0].recv(12, socket.MSG_WAITALL) == b"HTTP/1.1 401"
+    read_to_the_end(streams[1])
+    for stream in streams:
+        stream.close()
+    assert processes()
+    assert server.request("DELETE", f"/v0/sandbox/{box}", None,
+                          {"X-Cella-Workspace": workspace.name}).status == 202
 
 
 def test_first_key_stays(server):

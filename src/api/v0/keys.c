@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "api/call.h"
+#include "api/live.h"
 #include "auth/keys.h"
 #include "base/cleanup.h"
 #include "base/limits.h"
@@ -163,6 +164,7 @@ int v0_key_delete(struct http_exchange *x, const struct route_params *params, vo
     const char *id = route_param(params, "id");
     if (auth_key_revoke(call->api->auth, &call->principal, call->workspace, id, err) < 0)
         return -1;
+    live_cancel(call->api->live, id, co_self(call->api->loop));
     yyjson_mut_val *root;
     yyjson_mut_doc *doc = api_json_new(http_arena(x), &root);
     yyjson_mut_obj_add_str(doc, root, "id", id);

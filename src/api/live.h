@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * The calls that are being served, and whose they are: revoking a key also ends what it has open,
+ * terminals and watches that would otherwise go on for days.
+ */
+
+#include <stdbool.h>
+
+#include "loop/co.h"
+
+struct live_call {
+    struct co *co;
+    const char *key_id; /* borrowed */
+    bool cancelled;
+    struct live_call *previous, *next;
+};
+
+struct live_calls { /* start from a zeroed struct */
+    struct live_call *first;
+};
+
+/* From begin to end the call is found by its key. Both on the call's coroutine; it lives there. */
+void live_begin(struct live_calls *live, struct live_call *call, struct co *co, const char *key_id);
+void live_end(struct live_calls *live, struct live_call *call);
+
+/* Cancels the calls of a key, but for the one that asks for it. */
+void live_cancel(struct live_calls *live, const char *key_id, const struct co *but);
