@@ -11,6 +11,7 @@
 #include "auth/auth.h"
 #include "base/error.h"
 #include "http/server.h"
+#include "http/webhook.h"
 #include "loop/loop.h"
 #include "sandbox/sandbox.h"
 
@@ -20,6 +21,7 @@ struct live_calls;
 struct api {
     struct loop *loop;
     struct sandboxes *sandboxes;
+    struct webhook *webhook;
     struct auth *auth;
     struct live_calls *live;
     const char *public_url; /* "https://cella.example"; NULL: as the request's Host field says */

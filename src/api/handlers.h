@@ -48,7 +48,7 @@ route_handler v0_process_list, v0_process_exec, v0_process_get, v0_process_stop,
     v0_process_logs, v0_process_logs_stream, v0_process_stdin, v0_process_stdin_end;
 
 /* v0/network.c */
-route_handler v0_process_ports;
+route_handler v0_process_ports, v0_process_monitor, v0_process_monitor_stop;
 
 /* v0/terminal.c, v0/terminal_ws.c */
 route_handler v0_terminal_list, v0_terminal_create, v0_terminal_close, v0_terminal_ws;

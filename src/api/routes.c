@@ -90,6 +90,8 @@ const struct route api_routes[] = {
     IN_SANDBOX("DELETE", "/process/{pid}/stdin", SCOPE_WRITE, v0_process_stdin_end),
 
     IN_SANDBOX("GET",    "/network/process/{pid}/ports", SCOPE_READ, v0_process_ports),
+    IN_SANDBOX("POST",   "/network/process/{pid}/monitor", SCOPE_WRITE, v0_process_monitor),
+    IN_SANDBOX("DELETE", "/network/process/{pid}/monitor", SCOPE_WRITE, v0_process_monitor_stop),
 
     IN_SANDBOX("ANY",    "/port/{port}/{path*}", SCOPE_WRITE | ROUTE_FORWARDS, v0_port_proxy),
     IN_SANDBOX("GET",    "/tunnel/{port}",      SCOPE_WRITE,  v0_port_tunnel),

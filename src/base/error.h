@@ -31,6 +31,7 @@
     X(UNAUTHORIZED, 401, 5)                                                                        \
     X(FORBIDDEN, 403, 5)                                                                           \
     X(PERMISSION_DENIED, 403, 5)                                                                   \
+    X(CALLBACK_REFUSED, 403, 5)                                                                    \
     X(ROUTE_NOT_FOUND, 404, 1)                                                                     \
     X(SANDBOX_NOT_FOUND, 404, 3)                                                                   \
     X(WORKSPACE_NOT_FOUND, 404, 3)                                                                 \
@@ -38,6 +39,7 @@
     X(FILE_NOT_FOUND, 404, 3)                                                                      \
     X(UPLOAD_NOT_FOUND, 404, 3)                                                                    \
     X(PROCESS_NOT_FOUND, 404, 3)                                                                   \
+    X(MONITOR_NOT_FOUND, 404, 3)                                                                   \
     X(IMAGE_NOT_FOUND, 404, 3)                                                                     \
     X(PREVIEW_NOT_FOUND, 404, 3)                                                                   \
     X(TOKEN_NOT_FOUND, 404, 3)                                                                     \

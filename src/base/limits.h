@@ -87,6 +87,8 @@ enum {
     PROCESS_INPUT_CHUNK = 64 * 1024, /* bytes for its stdin at a time */
     PROCESS_INPUTS_MAX = 8,          /* … of which so many may wait for it */
     PROCESS_PORTS_MAX = 1024,        /* that are told of one process */
+    MONITORS_MAX = 16,               /* processes of one sandbox whose ports are told of */
+    MONITOR_PORTS_MAX = 256,         /* that one of them remembers */
     WAIT_PORTS_MAX = 64,             /* that one exec waits for */
 
     /* Terminals, kept by the agent */

@@ -235,6 +235,7 @@ static const struct option_row server_options[] = {
     TEXT("user", "NAME", "who the part that faces the network runs as (default: " DEFAULT_USER ")"),
     TEXT("public-url", "URL", "how clients reach it, for the addresses in answers (default: as they did)"),
     TEXT("cors-origin", "ORIGIN", "web pages that may read answers: *, none, or https://a.example,… (default: *; with --no-auth none)"),
+    FLAG("allow-private-callbacks", "let callbacks go to private addresses, and to this machine"),
     FLAG("no-auth", "ask nobody for a key; on a loopback address only"),
     TEXT("volume-size", "BYTES", "size of the volume for sandboxes, as 20G (made on the first start)"),
     CHOICE("storage", "auto|btrfs|plain", "where sandboxes keep their files (default: auto)"),

@@ -18,6 +18,7 @@
 
 #include "api/api.h"
 #include "api/live.h"
+#include "api/port_callback.h"
 #include "auth/auth.h"
 #include "auth/keys.h"
 #include "base/cleanup.h"
@@ -25,10 +26,12 @@
 #include "base/log.h"
 #include "base/prompt.h"
 #include "http/server.h"
+#include "http/webhook.h"
 #include "loop/co.h"
 #include "loop/loop.h"
 #include "main/options.h"
 #include "sandbox/metrics.h"
+#include "sandbox/monitors.h"
 #include "sandbox/sandbox.h"
 #include "store/store.h"
 
@@ -39,6 +42,7 @@ struct cellad {
     struct store *store;
     struct auth *auth;
     struct sandboxes *sandboxes;
+    struct webhook *webhook;
     struct http_server *server;
     struct live_calls live;
     struct api api;
@@ -54,6 +58,7 @@ static void shut_down(void *arg)
     log_info("stopping");
     if (d->server != NULL)
         http_server_shutdown(d->server, REQUEST_GRACE_MS);
+    webhook_stop(d->webhook);
     sandboxes_stop_all(d->sandboxes);
     loop_stop(d->loop);
 }
@@ -117,8 +122,18 @@ static int take_first_key(char hash[CELLAD_KEY_LEN + 1], struct error *err)
     return 0;
 }
 
+static int open_callbacks(struct cellad *d, bool any, struct error *err)
+{
+    d->webhook = webhook_new(d->loop, any, err);
+    if (d->webhook == NULL)
+        return -1;
+    d->api.webhook = d->webhook;
+    sandboxes_set_port_delivery(d->sandboxes, port_callback_deliver, d->webhook);
+    return 0;
+}
+
 static int open_parts(struct cellad *d, const char *data, bool open_to_all, unsigned interval,
-                      struct error *err)
+                      bool any_callback, struct error *err)
 {
     char path[4096 + 32], key_hash[CELLAD_KEY_LEN + 1];
     snprintf(path, sizeof(path), "%s/%s", data, LAYOUT_DB);
@@ -128,7 +143,8 @@ static int open_parts(struct cellad *d, const char *data, bool open_to_all, unsi
         store_open(d->loop, path, false, &d->store, err) < 0 ||
         auth_store_first_key(d->store, key_hash, err) < 0 ||
         auth_new(d->store, open_to_all, &d->auth, err) < 0 ||
-        sandboxes_new(d->loop, d->store, CELLAD_FD_DATA, &d->sandboxes, err) < 0)
+        sandboxes_new(d->loop, d->store, CELLAD_FD_DATA, &d->sandboxes, err) < 0 ||
+        open_callbacks(d, any_callback, err) < 0)
         return -1;
     sandboxes_set_metrics_interval(d->sandboxes, interval);
     d->api.loop = d->loop;
@@ -165,13 +181,14 @@ int cellad_main(int argc, char **argv)
         d.api.cors_origin = argv[6];
     d.api.open = strcmp(argv[2], "open") == 0;
     if (open_parts(&d, argv[1], strcmp(argv[2], "open") == 0, (unsigned)strtoul(argv[5], NULL, 10),
-                   &err) < 0 ||
+                   strcmp(argv[7], "any") == 0, &err) < 0 ||
         loop_run(d.loop, &err) < 0) {
         log_error("%s", err.message);
         d.status = 1;
     }
     http_server_free(d.server);
     sandboxes_free(d.sandboxes);
+    webhook_free(d.webhook);
     auth_free(d.auth);
     store_close(d.store);
     watch_stop(&d.signals);

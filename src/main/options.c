@@ -30,6 +30,7 @@ static const struct option_place places[] = {
     {"--log-level", true, offsetof(struct server_options, log_level)},
     {"--metrics-interval", true, offsetof(struct server_options, metrics_interval)},
     {"--cors-origin", true, offsetof(struct server_options, cors_origin)},
+    {"--allow-private-callbacks", false, offsetof(struct server_options, private_callbacks)},
     {"--no-auth", false, offsetof(struct server_options, no_auth)},
 };
 

@@ -21,6 +21,7 @@ struct server_options {
     const char *metrics_interval; /* as given: "10", "30s"; NULL: the default */
     uint64_t metrics_interval_s;  /* what that is */
     bool no_auth;
+    bool private_callbacks; /* callbacks may go to any address */
 };
 
 /* argv as cli.h's server_main() gets it: "--name" and its value, checked against the verb's row. */

@@ -179,6 +179,7 @@ static int exec_cellad(struct supervisor *s)
         s->options.public_url != NULL ? s->options.public_url : "",
         interval,
         cors_origin(&s->options),
+        s->options.private_callbacks ? "any" : "public",
     };
     execveat(program, "", (char **)argv, environ, AT_EMPTY_PATH);
     return -1;

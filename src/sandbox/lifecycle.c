@@ -332,6 +332,7 @@ void sandboxes_stop_all(struct sandboxes *s)
 {
     struct error err;
     s->closing = true;
+    sandboxes_end_monitors(s);
     for (struct sandbox *sb = s->ids; sb != NULL; sb = sb->by_id.next)
         tunnels_close_idle(sb);
     for (struct sandbox *sb = s->ids, *next; sb != NULL; sb = next) {

@@ -193,7 +193,8 @@ int sandboxes_recover(struct sandboxes *s, struct error *err)
     struct store_load load = {
         .sandbox = load_sandbox, .event = load_event, .note = load_note, .ctx = s};
     if (store_last_revision(s->store, &s->revision, err) < 0 ||
-        store_load_all(s->store, &load, err) < 0 || sandboxes_load_previews(s, err) < 0)
+        store_load_all(s->store, &load, err) < 0 || sandboxes_load_previews(s, err) < 0 ||
+        sandboxes_load_monitors(s, err) < 0)
         return -1;
 
     struct census census = {0};
@@ -204,6 +205,7 @@ int sandboxes_recover(struct sandboxes *s, struct error *err)
     each_sandbox(s, &census, resume);
     remove_strangers(s, &census);
     census_release(&census);
+    sandboxes_resume_monitors(s);
     return metrics_start(s, err);
 }
 

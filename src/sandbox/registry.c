@@ -164,6 +164,7 @@ void sandbox_remove(struct sandbox *sb)
     HASH_DELETE(by_name, s->names, sb);
     sb->gone = true;
     sandbox_forget_previews(sb);
+    sandbox_forget_monitors(sb);
     co_cond_wake_all(&sb->changed);
     sandbox_drop(sb);
 }

@@ -13,6 +13,7 @@
 
 #include "loop/co.h"
 #include "provider/channel.h"
+#include "sandbox/monitors.h"
 #include "sandbox/logs.h"
 #include "sandbox/sandbox.h"
 #include "sandbox/spec.h"
@@ -83,6 +84,8 @@ struct sandbox {
     struct co_cond agent_ready;
     struct timer agent_idle;
     struct preview *previews;
+    struct monitor *monitors;
+    unsigned monitor_count;
     unsigned tunnels;            /* open ones, idle ones included */
     struct tunnel *idle_tunnels; /* the newest first */
     unsigned idle_tunnel_count;
@@ -104,6 +107,10 @@ struct sandboxes {
     struct co_cond idle;
     bool closing;
     struct sampler *sampler;
+    port_delivery *deliver_port; /* how monitors tell of ports */
+    void *deliver_ctx;
+    unsigned monitors_running;
+    struct co_cond monitors_ended;
 };
 
 /* registry.c */
@@ -175,6 +182,12 @@ int sandbox_agent(struct sandboxes *s, const char *workspace, const char *name,
 int sandbox_running(struct sandboxes *s, const char *workspace, const char *name,
                     struct sandbox **ret_sandbox, struct error *err);
 void sandbox_agent_close(struct sandbox *sb);
+
+/* monitors.c */
+int sandboxes_load_monitors(struct sandboxes *s, struct error *err); /* sandboxes come first */
+void sandboxes_resume_monitors(struct sandboxes *s); /* once it is known what runs */
+void sandbox_forget_monitors(struct sandbox *sb);    /* their rows go with the sandbox's */
+void sandboxes_end_monitors(struct sandboxes *s);    /* on a coroutine; they stay in the store */
 
 /* previews.c */
 int sandboxes_load_previews(struct sandboxes *s, struct error *err); /* sandboxes come first */

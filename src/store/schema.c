@@ -122,6 +122,23 @@ const struct migration schema_migrations[] = {
         "  created_ms INTEGER NOT NULL,"
         "  PRIMARY KEY (preview, name)"
         ") STRICT, WITHOUT ROWID;"},
+    {7, "CREATE TABLE monitor ("
+        "  sandbox TEXT NOT NULL REFERENCES sandbox (id) ON DELETE CASCADE,"
+        "  pid INTEGER NOT NULL,"
+        "  started_ms INTEGER NOT NULL,"
+        "  callback TEXT NOT NULL,"
+        "  shape INTEGER NOT NULL,"
+        "  PRIMARY KEY (sandbox, pid)"
+        ") STRICT, WITHOUT ROWID;"
+        /* The ports that it has seen; told: there is nothing left to do about it. */
+        "CREATE TABLE monitor_port ("
+        "  sandbox TEXT NOT NULL,"
+        "  pid INTEGER NOT NULL,"
+        "  port INTEGER NOT NULL,"
+        "  told INTEGER NOT NULL,"
+        "  PRIMARY KEY (sandbox, pid, port),"
+        "  FOREIGN KEY (sandbox, pid) REFERENCES monitor (sandbox, pid) ON DELETE CASCADE"
+        ") STRICT, WITHOUT ROWID;"},
 };
 const size_t schema_migration_count = ARRAY_LEN(schema_migrations);
 

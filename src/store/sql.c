@@ -70,6 +70,16 @@ static const char *const texts[SQL_COUNT] = {
 
     [SQL_SECRET_OFFER] = "INSERT OR IGNORE INTO secret (name, value) VALUES (?1, ?2)",
     [SQL_SECRET_GET] = "SELECT value FROM secret WHERE name = ?1",
+    [SQL_MONITOR_ADD] = "INSERT INTO monitor (sandbox, pid, started_ms, callback, shape)"
+                        " VALUES (?1, ?2, ?3, ?4, ?5)",
+    [SQL_MONITOR_DELETE] = "DELETE FROM monitor WHERE sandbox = ?1 AND pid = ?2",
+    [SQL_MONITOR_ALL] = "SELECT sandbox, pid, started_ms, callback, shape FROM monitor",
+    [SQL_MONITOR_PORT_PUT] = "INSERT INTO monitor_port (sandbox, pid, port, told)"
+                             " VALUES (?1, ?2, ?3, ?4)"
+                             " ON CONFLICT (sandbox, pid, port) DO UPDATE SET told = excluded.told",
+    [SQL_MONITOR_PORT_DELETE] =
+        "DELETE FROM monitor_port WHERE sandbox = ?1 AND pid = ?2 AND port = ?3",
+    [SQL_MONITOR_PORTS_OF] = "SELECT port, told FROM monitor_port WHERE sandbox = ?1 AND pid = ?2",
     [SQL_PREVIEW_PUT] =
         "INSERT INTO preview (id, sandbox, name, port, public, expires_ms, created_ms, updated_ms,"
         "                     created_by, request_headers, response_headers, spec)"

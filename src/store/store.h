@@ -162,3 +162,29 @@ struct store_load_previews {
 };
 int store_load_previews(struct store *store, const struct store_load_previews *load,
                         struct error *err);
+
+/* Who is to be told of the ports of a process; they go with the sandbox. */
+struct store_monitor {
+    const char *sandbox_id;
+    uint64_t pid;
+    uint64_t started_ms; /* of the process */
+    const char *callback;
+    unsigned shape; /* the facade's */
+};
+/* Takes the place of the process's earlier one, with its ports. SANDBOX_NOT_FOUND. */
+int store_put_monitor(struct store *store, const struct store_monitor *row, struct error *err);
+int store_delete_monitor(struct store *store, const char *sandbox_id, uint64_t pid,
+                         struct error *err);
+/* A port of it. Fine when the monitor is gone. */
+int store_put_monitor_port(struct store *store, const char *sandbox_id, uint64_t pid, unsigned port,
+                           bool told, struct error *err);
+int store_delete_monitor_port(struct store *store, const char *sandbox_id, uint64_t pid,
+                              unsigned port, struct error *err);
+struct store_load_monitors {
+    int (*monitor)(void *ctx, const struct store_monitor *row, struct error *err);
+    int (*port)(void *ctx, const char *sandbox_id, uint64_t pid, unsigned port, bool told,
+                struct error *err);
+    void *ctx;
+};
+int store_load_monitors(struct store *store, const struct store_load_monitors *load,
+                        struct error *err);

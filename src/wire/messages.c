@@ -518,7 +518,6 @@ static const struct wire_field upload_part_about_fields[] = {
 SCHEMA(upload_part_about_schema, UPLOAD_PART_ABOUT, struct upload_part_about,
        upload_part_about_fields);
 
-
 /* clang-format off: one per line, so that additions do not meet */
 const struct wire_schema *const wire_schemas[] = {
     &wire_ok_schema,

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * Calls to addresses that strangers name: one POST, no redirect, bounded in time and size. For
+ * coroutines; the work is done on threads of its own, by libcurl.
+ *
+ * A stranger must not reach through the server what he could not reach himself. So the address that
+ * is in fact connected to is checked (address_policy.h), after the name was looked up: a name that
+ * means one thing when it is checked and another when it is called does not help. Proxies from the
+ * environment are not used.
+ */
+
+#include <stdbool.h>
+
+#include "base/error.h"
+#include "base/slice.h"
+#include "loop/loop.h"
+
+struct webhook;
+
+/* allow_private: any address may be called. */
+struct webhook *webhook_new(struct loop *loop, bool allow_private, struct error *err);
+/* From now on every call fails, those under way within a second. */
+void webhook_stop(struct webhook *webhook);
+void webhook_free(struct webhook *webhook); /* NULL is fine */
+
+/* What can be said about a URL without calling it: INVALID_ARGUMENT (not http or https, no host, a
+ * user or password in it, too long), CALLBACK_REFUSED (an address that is not public, localhost).
+ * ret_url gets it as it will be called, for the caller to free(). */
+int webhook_check(struct webhook *webhook, const char *url, char **ret_url, struct error *err);
+
+/* Posts JSON. A status of 2xx is success. CALLBACK_REFUSED, UNAVAILABLE, TIMEOUT. */
+int webhook_post(struct webhook *webhook, const char *url, struct slice json, struct error *err);
