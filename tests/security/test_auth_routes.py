@@ -201,6 +201,15 @@ def test_sandbox_of_another_workspace(world, what):
         real, invented)
 
 
+def test_lists_show_nothing_of_others(world):
+    rows = [route for route in guarded() if route.method == "GET" and "{" not in route.path]
+    assert len(rows) > 4
+    for route in rows:
+        answer = call(world.server, "GET", route.path, world.stranger)
+        for name in (world.box, world.box_id, world.mine.name):
+            assert name not in answer.text, route
+
+
 def test_nothing_happened_to_it(world):
     """After all of the above, and whatever order they ran in."""
     answer = world.server.request("GET", f"/v0/sandbox/{world.box}", None,
