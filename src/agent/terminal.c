@@ -417,7 +417,7 @@ static struct terminal *terminal_new(const struct agent_terminal_open *open,
         t->idle_ms = TERMINAL_IDLE_MAX_MS;
     t->status.fd = t->pty.fd = -1;
     t->tree = (struct tree){.parent_fd = -1, .fd = -1, .events_fd = -1, .changes = {.fd = -1}};
-    t->starting = true;
+    t->starting = t->awaited = true;
     output_init(&t->output, TERMINAL_RING);
     buf_init(&t->input, TERMINAL_INPUT_MAX * 2 + TERMINAL_CHUNK_MAX * 2);
     t->command = strdup(open->command != NULL ? open->command

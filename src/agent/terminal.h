@@ -11,9 +11,9 @@
  *
  * Output goes into a ring with offsets. Each attached connection has a place in it and is fed from
  * there as fast as it reads; the programs wait for the fastest of them, but not for longer than
- * TERMINAL_STALL_MS without a byte moving, and then who is too slow misses the middle. With nobody
- * attached they never wait. Input is queued up to a maximum; past it the connection it comes from
- * is not read any further.
+ * TERMINAL_STALL_MS without a byte moving, and then who is too slow misses the middle. The first to
+ * come is waited for as if it were there; later on, with nobody attached, they never wait. Input is
+ * queued up to a maximum; past it the connection it comes from is not read any further.
  *
  *   terminal.c           the table, beginning and end of a session
  *   terminal_io.c        output, input, attaching
@@ -99,6 +99,7 @@ struct terminal {
     struct tree tree;
     struct watch pty;
     bool hung_up; /* nobody has the program's end open */
+    bool awaited; /* nobody was attached yet; whoever started it is on the way */
     bool paused;  /* those who are attached have to catch up first */
     struct output output;
     struct buf input;

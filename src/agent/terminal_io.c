@@ -113,7 +113,7 @@ static bool feed(struct agent *agent, struct terminal *terminal, struct attachme
 /* How far the fastest of those who count is behind; 0 when nobody does. */
 static uint64_t least_behind(const struct terminal *terminal)
 {
-    uint64_t least = UINT64_MAX;
+    uint64_t least = terminal->awaited ? terminal->output.total : UINT64_MAX;
     for (const struct attachment *a = terminal->attachments; a != NULL; a = a->next) {
         uint64_t behind = terminal->output.total - a->offset;
         if (!a->over && !a->lagging && !a->connection->broken && behind < least)
@@ -151,6 +151,7 @@ void terminal_pump(struct agent *agent, struct connection *connection)
 
 void terminal_stalled(struct agent *agent, struct terminal *terminal)
 {
+    terminal->awaited = false;
     for (struct attachment *a = terminal->attachments; a != NULL; a = a->next)
         a->lagging |= terminal->output.total - a->offset > RESUME_BEHIND;
     update_pause(agent, terminal, false);
@@ -293,6 +294,7 @@ int terminal_attach(struct agent *agent, const struct request *request, struct t
     a->next = terminal->attachments;
     terminal->attachments = a;
     terminal->idle_at = 0;
+    terminal->awaited = false;
     agent->attached_count++;
     request->connection->attachment = a;
     terminal_answer(agent, terminal, request->connection, request->id, false, a->taken);

@@ -50,5 +50,6 @@ route_handler v0_process_list, v0_process_exec, v0_process_get, v0_process_stop,
 /* v0/network.c */
 route_handler v0_process_ports, v0_process_monitor, v0_process_monitor_stop;
 
-/* v0/terminal.c, v0/terminal_ws.c */
-route_handler v0_terminal_list, v0_terminal_create, v0_terminal_close, v0_terminal_ws;
+/* v0/terminal.c, v0/terminal_page.c, v0/terminal_ws.c */
+route_handler v0_terminal_list, v0_terminal_create, v0_terminal_close, v0_terminal_page,
+    v0_terminal_ws;

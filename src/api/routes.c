@@ -96,6 +96,7 @@ const struct route api_routes[] = {
     IN_SANDBOX("ANY",    "/port/{port}/{path*}", SCOPE_WRITE | ROUTE_FORWARDS, v0_port_proxy),
     IN_SANDBOX("GET",    "/tunnel/{port}",      SCOPE_WRITE,  v0_port_tunnel),
 
+    IN_SANDBOX("GET",    "/terminal",           SCOPE_WRITE | ROUTE_TOKEN_IN_QUERY, v0_terminal_page),
     IN_SANDBOX("GET",    "/terminal/ws",        SCOPE_WRITE | ROUTE_TOKEN_IN_QUERY, v0_terminal_ws),
     IN_SANDBOX("GET",    "/terminal/sessions",  SCOPE_READ,   v0_terminal_list),
     IN_SANDBOX("POST",   "/terminal/sessions",  SCOPE_WRITE,  v0_terminal_create),

@@ -313,7 +313,9 @@ def test_a_flood_and_a_reader_that_does_not_read(server, sandbox):
 
 def test_everything_that_was_written_comes(terminal):
     """Two megabytes through a reader that takes its time."""
-    t = terminal(binary="true", command="stty raw -echo; read go; seq 1 300000; exit 3")
+    t = terminal(binary="true", command="stty raw -echo; echo ready; read go; seq 1 300000; exit 3")
+    t.await_(b"ready\n")
+    t.seen = b""
     t.type("go\n")
     for _ in range(5):
         t.take()
@@ -360,34 +362,13 @@ def test_cellad_is_killed(server_factory):
     sandbox.delete()
 
 
-# --- who may ---
+# --- the page ---
 
-def test_no_key_no_terminal(server, shared_sandbox):
-    for fields in ({}, {"Authorization": "Bearer wrong"}):
-        with pytest.raises(Refused) as refused:
-            Terminal(server, shared_sandbox.name, fields=fields)
-        assert refused.value.status == 401
-    with pytest.raises(Refused) as refused:
-        Terminal(server, shared_sandbox.name, fields={}, token="wrong")
-    assert refused.value.status == 401
-    with Terminal(server, shared_sandbox.name, fields={}, token=server.key,
-                  command="echo by token") as t:
-        t.await_end()
-        assert b"by token\r\n" in t.seen
-
-
-def test_another_sandboxs_session_is_out_of_reach(server, shared_sandbox, sandbox, terminal):
-    t = terminal(sessionId="private", command="echo secret; cat")
-    t.await_(b"secret\r\n")
-    with pytest.raises(Refused) as refused:
-        Terminal(server, sandbox.name, sessionId="private", create="false")
-    assert refused.value.code() == "TERMINAL_NOT_FOUND"
-    answer = server.request("DELETE", f"/v0/sandbox/{sandbox.name}/terminal/private")
-    assert answer.status == 404
-    # The same id in another sandbox is another session.
-    with Terminal(server, sandbox.name, sessionId="private", command="echo mine; cat") as other:
-        other.await_(b"mine\r\n")
-        assert b"secret" not in other.seen
-    with pytest.raises(Refused) as refused:
-        Terminal(server, shared_sandbox.name, base="/somebody-elses/sandbox", sessionId="private")
-    assert refused.value.status in (403, 404)
+def test_the_page(server, shared_sandbox):
+    path = f"/v0/sandbox/{shared_sandbox.name}/terminal"
+    answer = server.request("GET", f"{path}?token={server.key}", headers={"Authorization": None})
+    assert answer.status == 200 and answer.headers["Content-Type"].startswith("text/html")
+    assert "new WebSocket(" in answer.text
+    assert "default-src 'none'" in answer.headers["Content-Security-Policy"]
+    assert answer.headers["Referrer-Policy"] == "no-referrer"
+    assert server.request("GET", path, headers={"Authorization": None}).status == 401

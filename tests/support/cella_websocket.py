@@ -28,9 +28,10 @@ class Refused(Exception):
 class WebSocket:
     """One connection; fields: further header fields of the request."""
 
-    def __init__(self, url, path, fields=None, timeout=30):
+    def __init__(self, url, path, fields=None, timeout=30, source=None):
         parts = urllib.parse.urlsplit(url)
-        self.sock = socket.create_connection((parts.hostname, parts.port), timeout * PATIENCE)
+        self.sock = socket.create_connection((parts.hostname, parts.port), timeout * PATIENCE,
+                                             (source, 0) if source else None)
         self.buffer = b""
         self.close_code = None
         key = base64.b64encode(os.urandom(16)).decode()
@@ -113,13 +114,14 @@ class WebSocket:
 class Terminal:
     """A terminal of a sandbox over a WebSocket: what came so far is in .seen (bytes)."""
 
-    def __init__(self, server, name, base="/v0/sandbox", fields=None, timeout=30, **query):
+    def __init__(self, server, name, base="/v0/sandbox", fields=None, timeout=30, source=None,
+                 **query):
         if fields is None:
             fields = {"Authorization": f"Bearer {server.key}"} if server.key else {}
         path = f"{base}/{name}/terminal/ws"
         if query:
             path += "?" + urllib.parse.urlencode(query)
-        self.ws = WebSocket(server.url, path, fields, timeout)
+        self.ws = WebSocket(server.url, path, fields, timeout, source)
         self.seen = b""
         self.frames = []
         self.dropped = 0

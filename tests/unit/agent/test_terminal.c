@@ -328,14 +328,36 @@ static void test_input_has_a_limit(void **state)
     client_close(&c);
 }
 
-static void test_the_middle_is_dropped(void **state)
+/* Whoever started it comes a moment later, and has missed nothing. */
+static void test_the_first_is_waited_for(void **state)
 {
     const struct fixture *f = *state;
     struct viewer v;
-    start(f, "t9", "stty raw -echo; head -c 2000000 /dev/zero; echo end; sleep 1000");
-    /* With nobody attached the program does not wait; the newest bytes are kept. */
+    start(f, "t15", "stty raw -echo; head -c 2000000 /dev/zero; echo end");
+    usleep(100 * 1000);
+    attach(&v, f, "t15");
+    await_end(&v);
+    assert_int_equal(v.dropped, 0);
+    assert_int_equal(v.seen.len, 2000004);
+    leave(&v);
+}
+
+static void test_the_middle_is_dropped(void **state)
+{
+    const struct fixture *f = *state;
+    enum { WHOLE = 6 + 2000000 + 4 };
+    struct viewer v;
+    start(f, "t9",
+          "stty raw -echo; echo ready; read x; head -c 2000000 /dev/zero; echo end; sleep 1000");
+    attach(&v, f, "t9");
+    await(&v, "ready\n");
+    leave(&v);
+    /* With nobody attached any more the program does not wait; the newest bytes are kept. */
     struct client c = client_open(f);
-    for (uint64_t total = 0; total < 2000004;) {
+    struct agent_terminal_input go = {"t9", {"x\n", 2}};
+    client_send(&c, &agent_terminal_input_schema, 1, &go);
+    client_expect(&c, &wire_ok_schema, 1, NULL);
+    for (uint64_t total = 0; total < WHOLE;) {
         struct agent_terminal about;
         struct slice payload;
         usleep(2000);
@@ -351,7 +373,7 @@ static void test_the_middle_is_dropped(void **state)
     }
     client_close(&c);
     attach(&v, f, "t9");
-    while (v.next < 2000004)
+    while (v.next < WHOLE)
         take_one(&v);
     assert_true(v.dropped > 0 && v.seen.len <= TERMINAL_RING);
     assert_int_equal(v.dropped + v.seen.len, v.next);
@@ -359,7 +381,7 @@ static void test_the_middle_is_dropped(void **state)
     leave(&v);
     attach_from(&v, f,
                 &(struct agent_terminal_attach){.session = "t9", .offset = TERMINAL_FROM_NOW});
-    assert_int_equal(v.about.total, 2000004);
+    assert_int_equal(v.about.total, WHOLE);
     leave(&v);
 }
 
@@ -583,6 +605,7 @@ int main(void)
         TEST(test_output_is_exact),
         TEST(test_input_is_exact),
         TEST(test_input_has_a_limit),
+        TEST(test_the_first_is_waited_for),
         TEST(test_the_middle_is_dropped),
         TEST(test_two_and_again),
         TEST(test_input_is_counted),
