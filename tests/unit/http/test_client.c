@@ -7,6 +7,7 @@
 #include <sys/epoll.h>
 
 #include "http/client.h"
+#include "loop/task.h"
 
 enum { BIG = 5 << 20 };
 
@@ -322,6 +323,135 @@ static void odd_servers(void **state)
     fixture_run(serve, NULL, check_scripts, NULL);
 }
 
+/* --- in duplex, and forwarding --- */
+
+static int echo_as_it_comes(struct http_exchange *x, void *ctx, struct error *err)
+{
+    char piece[4096];
+    ssize_t n;
+    if (http_reply_start(x, 200, NULL, -1, err) != 0)
+        return -1;
+    while ((n = http_body_read(x, piece, sizeof(piece), err)) > 0)
+        if (http_reply_write(x, piece, (size_t)n, err) != 0)
+            return -1;
+    return n < 0 ? -1 : 0;
+}
+
+struct duplex {
+    struct fixture *f;
+    struct http_client *client;
+    bool heard; /* the answer to the first part has come */
+    struct co_cond hear;
+};
+
+static void write_in_parts(void *arg)
+{
+    struct duplex *d = arg;
+    struct error err;
+    assert_int_equal(http_client_write(d->client, "first ", 6, &err), 0);
+    while (!d->heard)
+        assert_int_equal(co_cond_wait(d->f->loop, &d->hear, 10000, &err), 0);
+    assert_int_equal(http_client_write(d->client, "second", 6, &err), 0);
+    assert_int_equal(http_client_end(d->client, &err), 0);
+}
+
+static void duplex_body(struct fixture *f)
+{
+    struct error err = {0};
+    struct http_answer answer;
+    struct task writer = {0};
+    int fd = raw_connect(f);
+    struct duplex d = {.f = f, .client = http_client_on(f->loop, fd, "test", &err)};
+    struct http_call asked = {
+        .method = "POST", .target = "/", .content_length = -1, .duplex = true};
+    assert_int_equal(http_client_send(d.client, &asked, &err), 0);
+    assert_false(http_client_is_reusable(d.client));
+    assert_int_equal(task_start(f->loop, &writer, write_in_parts, &d, &err), 0);
+    assert_int_equal(http_client_answer(d.client, &answer, &err), 0);
+    char got[32] = "";
+    size_t len = 0;
+    ssize_t n;
+    while ((n = http_client_read(d.client, got + len, sizeof(got) - 1 - len, &err)) > 0) {
+        len += (size_t)n;
+        d.heard = true;
+        co_cond_wake_all(&d.hear);
+    }
+    task_join(&writer);
+    assert_string_equal(got, "first second");
+    assert_true(http_client_is_reusable(d.client));
+    http_client_free(d.client);
+    close(fd); /* ours all the time */
+}
+
+static void bodies_in_duplex(void **state)
+{
+    fixture_run(echo_as_it_comes, NULL, duplex_body, NULL);
+}
+
+/* /forward asks /chunked, /length or /close of the same server, and passes the answer on. */
+static int forward(struct http_exchange *x, void *ctx, struct error *err)
+{
+    struct fixture *f = ctx;
+    const char *path = http_request(x)->path;
+    enum { MUCH = 300000 };
+    char *big = arena_alloc(http_arena(x), MUCH);
+    memset(big, 'x', MUCH);
+    if (strcmp(path, "/length") == 0)
+        return http_reply(x, 200, NULL, big, MUCH, err);
+    if (strcmp(path, "/chunked") == 0 || strcmp(path, "/close") == 0) {
+        if (http_reply_start(x, 200, NULL, -1, err) != 0)
+            return -1;
+        for (int i = 1; i < MUCH; i *= 3)
+            if (http_reply_write(x, big, (size_t)i, err) != 0)
+                return -1;
+        return 0;
+    }
+    int fd = raw_connect(f);
+    struct http_client *client = http_client_on(f->loop, fd, "test", err);
+    struct http_call asked = {.method = "GET", .target = path + strlen("/forward")};
+    struct http_answer answer;
+    uint64_t moved = 1;
+    int rc = http_client_send(client, &asked, err);
+    if (rc == 0)
+        rc = http_client_answer(client, &answer, err);
+    if (rc == 0)
+        rc = http_reply_start(x, answer.status, NULL, answer.content_length, err);
+    while (rc == 0 && moved > 0)
+        rc = http_client_forward(client, x, &moved, err);
+    if (rc == 0)
+        assert_true(http_client_is_reusable(client));
+    http_client_free(client);
+    close(fd);
+    return rc;
+}
+
+static void forward_body(struct fixture *f)
+{
+    struct http_client *client = client_new(f);
+    static const struct {
+        const char *target;
+        size_t want;
+    } cases[] = {{"/forward/length", 300000}, {"/forward/chunked", 265720}};
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct error err = {0};
+        struct http_call asked = {.method = "GET", .target = cases[i].target};
+        struct http_answer answer;
+        char *text = NULL;
+        size_t len = 0;
+        assert_int_equal(http_client_send(client, &asked, &err), 0);
+        assert_int_equal(http_client_answer(client, &answer, &err), 0);
+        assert_int_equal(http_client_read_all(client, 1 << 20, &text, &len, &err), 0);
+        assert_int_equal(len, cases[i].want);
+        free(text);
+    }
+    http_client_free(client);
+}
+
+static void answers_are_forwarded(void **state)
+{
+    fixture_run(forward, NULL, forward_body, NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -331,6 +461,8 @@ int main(void)
         cmocka_unit_test(line_ends_are_refused),
         cmocka_unit_test(closed_connection_is_opened_again),
         cmocka_unit_test(odd_servers),
+        cmocka_unit_test(bodies_in_duplex),
+        cmocka_unit_test(answers_are_forwarded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -24,6 +24,7 @@ static const struct route table[] = {
     ROUTE("GET", "/v0/sandbox/{name}/filesystem/{path*}", 9, never),
     ROUTE("PUT", "/v0/sandbox/{name}/filesystem/{path*}", 10, never),
     ROUTE("GET", "/{workspace}/sandbox/{name}", 11, never),
+    ROUTE("ANY", "/v0/sandbox/{name}/port/{port}/{path*}", 12, never),
 };
 
 static int route(struct http_exchange *x, void *ctx, struct error *err)
@@ -50,6 +51,9 @@ static const struct {
     const char *method, *target;
     const char *has; /* in the answer */
 } rows[] = {
+    {"GET", "/v0/sandbox/a/port/80", "[12 name=a port=80 path=]"},
+    {"POST", "/v0/sandbox/a/port/80/b/c", "[12 name=a port=80 path=b/c]"},
+    {"PROPFIND", "/v0/sandbox/a/port/80/", "[12 name=a port=80 path=]"},
     {"GET", "/", "[1]"},
     {"GET", "/?a=b", "[1]"},
     {"GET", "/health", "[2]"},
