@@ -23,7 +23,7 @@
 #include "loop/task.h"
 #include "sandbox/tunnel.h"
 
-enum { PIECE = 32 * 1024 };
+enum { PIECE = 32 * 1024, MUCH = 32 * 1024 };
 
 struct proxy {
     struct http_exchange *x;
@@ -94,6 +94,8 @@ static int send_answer(struct proxy *p, const struct http_answer *answer, struct
     if (answer->status < 200 || answer->status > 599)
         return error_set(err, ERROR_UPSTREAM_FAILED, "the program answered with status %d",
                          answer->status);
+    if (answer->content_length < 0 || answer->content_length > MUCH)
+        tunnel_unwatch(p->tunnel); /* who pumps has a watch of his own */
     port_answer_fields(p->x, p->target, answer);
     if (http_reply_start(p->x, answer->status, NULL, answer_length(p, answer), err) != 0)
         return -1;
@@ -120,6 +122,7 @@ static int join(struct proxy *p, const struct http_answer *answer, struct error 
     struct slice from_client, from_program;
     port_answer_fields(p->x, p->target, answer);
     http_client_detach(p->client, &from_program);
+    tunnel_unwatch(p->tunnel);
     if (http_upgrade(p->x, protocol, &outside, &from_client, err) != 0 ||
         net_write(loop, outside, from_program.data, from_program.len, p->timeout_ms, err) != 0 ||
         net_write(loop, inside, from_client.data, from_client.len, p->timeout_ms, err) != 0)
@@ -186,7 +189,8 @@ static int try(struct proxy *p, bool may_reuse, bool *ret_again, struct error *e
     if (sandbox_tunnel(call->api->sandboxes, call->workspace, p->target->sandbox, p->target->port,
                        may_reuse, &p->tunnel, err) != 0)
         return -1;
-    p->client = http_client_on(http_loop(p->x), tunnel_fd(p->tunnel), host, err);
+    p->client =
+        http_client_on(http_loop(p->x), tunnel_fd(p->tunnel), host, tunnel_wait, p->tunnel, err);
     int rc = p->client == NULL ? -1 : run(p, err);
     *ret_again = rc != 0 && tunnel_was_used(p->tunnel) && !http_started(p->x) &&
                  err->code == ERROR_UPSTREAM_FAILED;

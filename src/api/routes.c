@@ -60,6 +60,10 @@ const struct route api_routes[] = {
 
     ROUTE("GET",    "/v0/metrics",              SCOPE_READ,   v0_metrics),
 
+    /* First, because a page asks for many things at once. */
+    IN_SANDBOX("ANY",    "/port/{port}/{path*}", SCOPE_WRITE | ROUTE_FORWARDS, v0_port_proxy),
+    IN_SANDBOX("GET",    "/tunnel/{port}",      SCOPE_WRITE,  v0_port_tunnel),
+
     IN_SANDBOX("GET",    "/health",             SCOPE_READ,   v0_sandbox_health),
     IN_SANDBOX("GET",    "/metrics",            SCOPE_READ,   v0_sandbox_metrics),
     IN_SANDBOX("GET",    "/logs",               SCOPE_READ,   v0_sandbox_logs),
@@ -92,9 +96,6 @@ const struct route api_routes[] = {
     IN_SANDBOX("GET",    "/network/process/{pid}/ports", SCOPE_READ, v0_process_ports),
     IN_SANDBOX("POST",   "/network/process/{pid}/monitor", SCOPE_WRITE, v0_process_monitor),
     IN_SANDBOX("DELETE", "/network/process/{pid}/monitor", SCOPE_WRITE, v0_process_monitor_stop),
-
-    IN_SANDBOX("ANY",    "/port/{port}/{path*}", SCOPE_WRITE | ROUTE_FORWARDS, v0_port_proxy),
-    IN_SANDBOX("GET",    "/tunnel/{port}",      SCOPE_WRITE,  v0_port_tunnel),
 
     IN_SANDBOX("GET",    "/terminal",           SCOPE_WRITE | ROUTE_TOKEN_IN_QUERY, v0_terminal_page),
     IN_SANDBOX("GET",    "/terminal/ws",        SCOPE_WRITE | ROUTE_TOKEN_IN_QUERY, v0_terminal_ws),

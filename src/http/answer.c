@@ -76,7 +76,10 @@ void http_set_header(struct http_exchange *x, const char *name, const char *fmt,
     buf_adds(&x->fields, ": ");
     size_t start = x->fields.len;
     va_start(args, fmt);
-    buf_vaddf(&x->fields, fmt, args);
+    if (strcmp(fmt, "%s") == 0) /* most of them, and a proxied answer has many */
+        buf_adds(&x->fields, va_arg(args, const char *));
+    else
+        buf_vaddf(&x->fields, fmt, args);
     va_end(args);
     /* A value with a line end in it would let whoever chose it write fields of his own. */
     size_t to = start;

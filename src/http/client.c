@@ -27,6 +27,7 @@
 
 enum {
     IN_SIZE = 64 * 1024,
+    IN_SIZE_FIRST = 16 * 1024, /* grows for large heads only */
     DEFAULT_TIMEOUT_MS = 60 * 1000,
     HEAD_MAX = 64 * 1024,
     INTERIM_MAX = 16,
@@ -40,6 +41,8 @@ struct http_client {
     char *address;
     char *host;
     int fd;
+    net_wait *wait;
+    void *wait_ctx;
     bool borrowed;  /* the connection came from outside, and there is no other one */
     bool reused;    /* this connection has served a request before */
     bool in_answer; /* an answer's head was read, its body maybe not */
@@ -60,11 +63,17 @@ struct http_client {
     char *in;
     size_t in_start;
     size_t in_end;
+    size_t in_cap;
     enum body_kind kind;
     uint64_t left;
     struct chunk_decoder chunks;
     bool close;
 };
+
+static int wait_on_loop(void *loop, int fd, uint32_t events, int64_t timeout_ms, struct error *err)
+{
+    return co_wait_fd(loop, fd, events, timeout_ms, err);
+}
 
 struct http_client *http_client_new(struct loop *loop, const char *address, const char *host,
                                     struct error *err)
@@ -72,10 +81,13 @@ struct http_client *http_client_new(struct loop *loop, const char *address, cons
     struct http_client *client = calloc(1, sizeof(*client));
     if (client != NULL) {
         client->loop = loop;
+        client->wait = wait_on_loop;
+        client->wait_ctx = loop;
         client->fd = -1;
         client->address = strdup(address);
         client->host = strdup(host);
-        client->in = malloc(IN_SIZE);
+        client->in_cap = IN_SIZE_FIRST;
+        client->in = malloc(client->in_cap);
         buf_init(&client->head, HEAD_MAX);
     }
     if (client == NULL || client->address == NULL || client->host == NULL || client->in == NULL) {
@@ -86,11 +98,16 @@ struct http_client *http_client_new(struct loop *loop, const char *address, cons
     return client;
 }
 
-struct http_client *http_client_on(struct loop *loop, int fd, const char *host, struct error *err)
+struct http_client *http_client_on(struct loop *loop, int fd, const char *host, net_wait *wait,
+                                   void *ctx, struct error *err)
 {
     struct http_client *client = http_client_new(loop, "", host, err);
     if (client == NULL)
         return NULL;
+    if (wait != NULL) {
+        client->wait = wait;
+        client->wait_ctx = ctx;
+    }
     client->fd = fd;
     client->borrowed = true;
     return client;
@@ -130,10 +147,11 @@ static bool is_stale(const struct http_client *client)
 
 static int connect_if_needed(struct http_client *client, struct error *err)
 {
-    bool usable = client->fd >= 0 && !client->in_answer && !client->close && !is_stale(client);
-    if (!usable && client->borrowed)
-        return error_set(err, ERROR_UNAVAILABLE, "the server closed the connection");
-    client->reused = usable && !client->borrowed;
+    bool usable = client->fd >= 0 && !client->in_answer && !client->close;
+    if (client->borrowed) /* whether it is still good, its owner knows */
+        return usable ? 0 : error_set(err, ERROR_UNAVAILABLE, "the connection is used up");
+    usable = usable && !is_stale(client);
+    client->reused = usable;
     if (usable)
         return 0;
     disconnect(client);
@@ -158,7 +176,7 @@ static int send_all(struct http_client *client, const char *data, size_t len, st
         } else if (errno == EAGAIN) {
             /* In duplex somebody reads the answer, and it may come while the body goes. */
             uint32_t events = client->duplex ? EPOLLOUT : EPOLLOUT | EPOLLIN;
-            if (co_wait_fd(client->loop, client->fd, events, client->timeout_ms, err) != 0)
+            if (client->wait(client->wait_ctx, client->fd, events, client->timeout_ms, err) != 0)
                 return -1;
             client->refused = !client->duplex && has_answer(client);
         } else if (errno != EINTR)
@@ -167,13 +185,21 @@ static int send_all(struct http_client *client, const char *data, size_t len, st
     return 0;
 }
 
+static void add_field(struct buf *b, const struct http_header *h)
+{
+    buf_adds(b, h->name);
+    buf_add(b, ": ", 2);
+    buf_adds(b, h->value);
+    buf_add(b, "\r\n", 2);
+}
+
 static void build_head(struct http_client *client, const struct http_call *call)
 {
     struct buf *b = &client->head;
     buf_clear(b);
     buf_addf(b, "%s %s HTTP/1.1\r\nHost: %s\r\n", call->method, call->target, client->host);
     for (size_t i = 0; i < call->header_count; i++)
-        buf_addf(b, "%s: %s\r\n", call->headers[i].name, call->headers[i].value);
+        add_field(b, &call->headers[i]);
     int64_t length = call->body.len > 0 ? (int64_t)call->body.len : call->content_length;
     if (length < 0)
         buf_adds(b, "Transfer-Encoding: chunked\r\n");
@@ -239,15 +265,45 @@ int http_client_write(struct http_client *client, const void *data, size_t len, 
 
 /* --- receiving --- */
 
+static ssize_t receive(struct http_client *client, void *to, size_t len, struct error *err)
+{
+    for (;;) {
+        ssize_t n = recv(client->fd, to, len, MSG_DONTWAIT);
+        if (n >= 0)
+            return n;
+        if (errno == EINTR)
+            continue;
+        if (errno != EAGAIN)
+            return error_sys_as(err, ERROR_UNAVAILABLE, "reading from a peer");
+        if (client->wait(client->wait_ctx, client->fd, EPOLLIN | EPOLLRDHUP, client->timeout_ms,
+                         err) != 0)
+            return -1;
+    }
+}
+
+/* Room for more of a head. */
+static int grow(struct http_client *client, struct error *err)
+{
+    if (client->in_end - client->in_start < client->in_cap || client->in_cap == IN_SIZE)
+        return 0;
+    char *in = realloc(client->in, IN_SIZE);
+    if (in == NULL)
+        return error_set(err, ERROR_LIMIT_EXCEEDED, "no memory for an answer");
+    client->in = in;
+    client->in_cap = IN_SIZE;
+    return 0;
+}
+
 static ssize_t fill(struct http_client *client, struct error *err)
 {
+    if (grow(client, err) != 0)
+        return -1;
     if (client->in_start > 0) {
         memmove(client->in, client->in + client->in_start, client->in_end - client->in_start);
         client->in_end -= client->in_start;
         client->in_start = 0;
     }
-    ssize_t n = net_read(client->loop, client->fd, client->in + client->in_end,
-                         IN_SIZE - client->in_end, client->timeout_ms, err);
+    ssize_t n = receive(client, client->in + client->in_end, client->in_cap - client->in_end, err);
     if (n > 0)
         client->in_end += (size_t)n;
     return n;
@@ -395,7 +451,7 @@ static ssize_t read_raw(struct http_client *client, void *to, size_t len, struct
 {
     size_t buffered = client->in_end - client->in_start;
     if (buffered == 0)
-        return net_read(client->loop, client->fd, to, len, client->timeout_ms, err);
+        return receive(client, to, len, err);
     size_t n = buffered < len ? buffered : len;
     memcpy(to, client->in + client->in_start, n);
     client->in_start += n;
@@ -479,7 +535,7 @@ int http_client_read_all(struct http_client *client, size_t max, char **ret_body
 bool http_client_is_reusable(const struct http_client *client)
 {
     return client->fd >= 0 && !client->in_answer && !client->close && !client->refused &&
-           !client->chunked && client->body_left == 0 && !is_stale(client);
+           !client->chunked && client->body_left == 0 && client->in_start == client->in_end;
 }
 
 /* One read's worth, copied. */

@@ -16,6 +16,7 @@
 #include "base/slice.h"
 #include "http/server.h" /* struct http_header */
 #include "loop/loop.h"
+#include "loop/net.h"
 
 struct http_client;
 
@@ -23,8 +24,9 @@ struct http_client;
 struct http_client *http_client_new(struct loop *loop, const char *address, const char *host,
                                     struct error *err);
 /* On a connected socket, which stays the caller's and must outlive the client. There is no second
- * connection: what fails, fails. */
-struct http_client *http_client_on(struct loop *loop, int fd, const char *host, struct error *err);
+ * connection: what fails, fails. wait: for who watches the socket already; NULL: nobody does. */
+struct http_client *http_client_on(struct loop *loop, int fd, const char *host, net_wait *wait,
+                                   void *ctx, struct error *err);
 void http_client_free(struct http_client *client);
 
 struct http_call {
@@ -59,7 +61,7 @@ int http_client_answer(struct http_client *client, struct http_answer *ret_answe
 int http_client_forward(struct http_client *client, struct http_exchange *x, uint64_t *ret_moved,
                         struct error *err);
 /* Whether a further request could be sent on the connection: the answer was read to its end, and
- * the server keeps it open. */
+ * the server said that it keeps it open. */
 bool http_client_is_reusable(const struct http_client *client);
 
 /* After a 101, or when http_client_is_reusable(): the connection's descriptor is the caller's from

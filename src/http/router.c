@@ -18,13 +18,32 @@ struct captures {
     size_t count;
 };
 
+static bool ends_segment(char c)
+{
+    return c == '/' || c == '\0';
+}
+
 /* The segment at *at (up to the next slash), and moves *at behind it and its slash. */
 static struct slice take_segment(const char **at)
 {
-    struct slice segment = {*at, strcspn(*at, "/")};
-    *at += segment.len;
-    *at += **at == '/';
-    return segment;
+    const char *start = *at, *end = start;
+    while (!ends_segment(*end))
+        end++;
+    *at = end + (*end == '/');
+    return (struct slice){start, (size_t)(end - start)};
+}
+
+/* Goes over a literal segment that both have. Most rows end here, so it comes without a copy. */
+static bool skip_literal(const char **row, const char **path)
+{
+    const char *a = *row, *b = *path;
+    while (*a == *b && !ends_segment(*a))
+        a++, b++;
+    if (!ends_segment(*a) || !ends_segment(*b))
+        return false;
+    *row = a + (*a == '/');
+    *path = b + (*b == '/');
+    return true;
 }
 
 static bool capture(struct captures *captures, struct slice name, struct slice value)
@@ -39,20 +58,20 @@ static bool capture(struct captures *captures, struct slice name, struct slice v
 /* Both begin with a slash. An end of the path is the same with a slash behind it or without. */
 static bool matches(const char *row, const char *path, struct captures *captures)
 {
-    *captures = (struct captures){0};
+    captures->count = 0;
     if (*row++ != '/' || *path++ != '/')
         return false;
     while (*row != '\0') {
-        struct slice want = take_segment(&row);
-        bool is_param = want.len > 2 && want.data[0] == '{' && want.data[want.len - 1] == '}';
-        if (is_param && want.data[want.len - 2] == '*')
+        if (*row != '{') {
+            if (!skip_literal(&row, &path))
+                return false;
+            continue;
+        }
+        struct slice want = take_segment(&row); /* "{name}" or "{path*}" */
+        if (want.data[want.len - 2] == '*')
             return capture(captures, (struct slice){want.data + 1, want.len - 3}, slice_of(path));
         struct slice got = take_segment(&path);
-        if (got.len == 0)
-            return false;
-        if (!is_param && !slice_eq(want, got))
-            return false;
-        if (is_param && !capture(captures, (struct slice){want.data + 1, want.len - 2}, got))
+        if (got.len == 0 || !capture(captures, (struct slice){want.data + 1, want.len - 2}, got))
             return false;
     }
     return *path == '\0';

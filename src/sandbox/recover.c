@@ -70,6 +70,7 @@ static void lost(struct sandbox *sb, enum sandbox_status status, const char *why
     sb->goal = GOAL_STOPPED;
     sb->up = false;
     sandbox_agent_close(sb);
+    tunnels_close_idle(sb);
     sandbox_set_status(sb, status);
     sandbox_add_event(sb, "STOP", status == SANDBOX_FAILED ? "FAILURE" : "SUCCESS", why);
     save_event(sb);

@@ -2,13 +2,16 @@
 
 /*
  * Streams into sandboxes, counted, and kept for a moment: asking the warden for a socket costs more
- * than a small request does.
+ * than a small request does. A kept one stays in the loop's epoll, edge-triggered, so that a
+ * request on it costs no system call but its own reads and writes.
  */
 
 #include "sandbox/tunnel.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -19,10 +22,13 @@ struct tunnel {
     struct sandbox *sb; /* held */
     int fd;
     uint16_t port;
-    bool used;
-    struct tunnel *next; /* while idle */
-    struct watch watch;
+    bool used;           /* a request was on it before */
+    bool idle;           /* among its sandbox's idle ones */
+    struct tunnel *next; /* … which are a list */
     struct timer timer;
+    struct watch watch; /* from the first wait on */
+    bool readable;      /* perhaps: an event came since somebody waited */
+    struct co_cond arrived;
 };
 
 static void unlink_idle(struct tunnel *t)
@@ -32,7 +38,7 @@ static void unlink_idle(struct tunnel *t)
         at = &(*at)->next;
     *at = t->next;
     t->sb->idle_tunnel_count--;
-    watch_stop(&t->watch);
+    t->idle = false;
     timer_stop(&t->timer);
 }
 
@@ -40,6 +46,7 @@ void tunnel_close(struct tunnel *t)
 {
     if (t == NULL)
         return;
+    watch_stop(&t->watch);
     close(t->fd);
     t->sb->tunnels--;
     sandbox_drop(t->sb);
@@ -52,11 +59,48 @@ static void close_idle(struct tunnel *t)
     tunnel_close(t);
 }
 
-/* Its peer closed it, or said something that nobody had asked for. */
-static void idle_event(struct watch *watch, uint32_t events)
+/* Whether its peer has closed it meanwhile, or said something that nobody had asked for. */
+static bool is_stale(const struct tunnel *t)
 {
-    close_idle(container_of(watch, struct tunnel, watch));
+    char byte;
+    return recv(t->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) >= 0 || errno != EAGAIN;
 }
+
+/* --- waiting --- */
+
+/* The news may be old: of bytes that were read before they were announced. */
+static void event(struct watch *watch, uint32_t events)
+{
+    struct tunnel *t = container_of(watch, struct tunnel, watch);
+    t->readable = true;
+    if (t->idle && is_stale(t))
+        close_idle(t);
+    else
+        co_cond_wake(&t->arrived);
+}
+
+int tunnel_wait(void *arg, int fd, uint32_t events, int64_t timeout_ms, struct error *err)
+{
+    struct tunnel *t = arg;
+    struct loop *loop = t->sb->owner->loop;
+    if ((events & EPOLLIN) == 0 || fd != t->fd)
+        return co_wait_fd(loop, fd, events, timeout_ms, err);
+    if (t->watch.loop == NULL &&
+        watch_start(loop, &t->watch, t->fd, EPOLLIN | EPOLLRDHUP | EPOLLET, event, err) != 0)
+        return -1;
+    if (!t->readable && co_cond_wait(loop, &t->arrived, timeout_ms, err) != 0)
+        return -1;
+    t->readable = false; /* whoever reads now waits again only when there is nothing more */
+    return 0;
+}
+
+void tunnel_unwatch(struct tunnel *t)
+{
+    watch_stop(&t->watch);
+    t->readable = false;
+}
+
+/* --- kept ones --- */
 
 static void idle_expired(struct timer *timer)
 {
@@ -66,14 +110,13 @@ static void idle_expired(struct timer *timer)
 void tunnel_keep(struct tunnel *t)
 {
     struct sandbox *sb = t->sb;
-    struct loop *loop = sb->owner->loop;
-    if (sb->gone || sb->owner->closing || sb->idle_tunnel_count == TUNNELS_IDLE_MAX ||
-        watch_start(loop, &t->watch, t->fd, EPOLLIN | EPOLLRDHUP, idle_event, NULL) != 0) {
+    if (sb->gone || sb->status != SANDBOX_RUNNING || sb->idle_tunnel_count == TUNNELS_IDLE_MAX) {
         tunnel_close(t);
         return;
     }
-    timer_start(loop, &t->timer, TUNNEL_KEEP_MS, idle_expired);
+    timer_start(sb->owner->loop, &t->timer, TUNNEL_KEEP_MS, idle_expired);
     t->next = sb->idle_tunnels;
+    t->idle = true;
     sb->idle_tunnels = t;
     sb->idle_tunnel_count++;
 }
@@ -88,14 +131,21 @@ void tunnels_close_idle(struct sandbox *sb)
 
 static struct tunnel *take_idle(struct sandbox *sb, uint16_t port)
 {
-    for (struct tunnel *t = sb->idle_tunnels; t != NULL; t = t->next)
-        if (t->port == port) {
-            unlink_idle(t);
-            t->used = true;
+    for (struct tunnel *t = sb->idle_tunnels, *next; t != NULL; t = next) {
+        next = t->next;
+        if (t->port != port)
+            continue;
+        unlink_idle(t);
+        t->used = true;
+        /* One that is watched would have been closed. */
+        if (t->watch.loop != NULL || !is_stale(t))
             return t;
-        }
+        tunnel_close(t);
+    }
     return NULL;
 }
+
+/* --- new ones --- */
 
 static int dial(struct sandbox *sb, uint16_t port, struct tunnel **ret_tunnel, struct error *err)
 {

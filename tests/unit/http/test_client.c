@@ -361,7 +361,7 @@ static void duplex_body(struct fixture *f)
     struct http_answer answer;
     struct task writer = {0};
     int fd = raw_connect(f);
-    struct duplex d = {.f = f, .client = http_client_on(f->loop, fd, "test", &err)};
+    struct duplex d = {.f = f, .client = http_client_on(f->loop, fd, "test", NULL, NULL, &err)};
     struct http_call asked = {
         .method = "POST", .target = "/", .content_length = -1, .duplex = true};
     assert_int_equal(http_client_send(d.client, &asked, &err), 0);
@@ -407,7 +407,7 @@ static int forward(struct http_exchange *x, void *ctx, struct error *err)
         return 0;
     }
     int fd = raw_connect(f);
-    struct http_client *client = http_client_on(f->loop, fd, "test", err);
+    struct http_client *client = http_client_on(f->loop, fd, "test", NULL, NULL, err);
     struct http_call asked = {.method = "GET", .target = path + strlen("/forward")};
     struct http_answer answer;
     uint64_t moved = 1;
