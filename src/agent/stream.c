@@ -42,6 +42,8 @@ static void stream_end(struct agent *agent, struct stream *stream)
 {
     watch_stop(agent, &stream->watch);
     output_trim(&stream->output);
+    if (stream->output.total > 0) /* what has no line end is a line now */
+        process_of(stream)->change = ++agent->changes;
     agent->processes_changed = true;
 }
 

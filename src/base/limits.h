@@ -74,6 +74,7 @@ enum {
     /* Logs of sandboxes */
     LOGS_TAIL_MAX = 10000,    /* lines in an answer */
     LOGS_BYTES_MAX = 8 << 20, /* of them all */
+    LOGS_READ_MAX = 64 << 20, /* output that is looked through for them */
     LOG_LINE_MAX = 16 * 1024, /* of one; longer ones are cut */
     LOG_FOLLOWERS_MAX = 16,   /* of one sandbox's */
 

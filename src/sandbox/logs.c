@@ -23,6 +23,7 @@
 
 enum {
     ANSWER_MS = 30 * 1000,
+    READ_COST = 512,            /* of an answer without bytes */
     LOOK_MS = 250,              /* between two looks for what is new */
     BACK_FIRST = 32 * 1024,     /* how far from a stream's end its last lines are looked for, … */
     BACK_MAX = PROCESS_LOG_MAX, /* … and how far at most */
@@ -43,7 +44,8 @@ struct sandbox_log_reader {
     bool follow;
     bool begun; /* what there was is told */
     uint64_t event_seen, note_seen;
-    unsigned agent; /* whose numbers these are: */
+    uint64_t budget; /* bytes that may still be read in this look, whatever the agent claims */
+    unsigned agent;  /* whose numbers these are: */
     uint64_t change_seen;
     struct position *positions;
     size_t position_count, position_cap;
@@ -120,6 +122,7 @@ static void add_story(struct sandbox_log_reader *r, struct log_lines *lines)
 
 /* What the agent may be asked about a stream, and what it said. */
 struct stream_view {
+    struct sandbox_log_reader *reader;
     struct channel *channel;
     struct arena *arena; /* for the answers */
     const struct agent_change *change;
@@ -133,10 +136,16 @@ static int read_piece(const struct stream_view *view, uint64_t offset,
                                              .stream = view->stream,
                                              .offset = offset,
                                              .max = WIRE_DATA_CHUNK};
+    uint64_t *budget = &view->reader->budget;
+    if (*budget == 0)
+        return error_set(err, ERROR_LIMIT_EXCEEDED, "there is too much of it");
     if (channel_call(view->channel, &agent_timed_read_schema, &request, &agent_timed_schema,
                      view->arena, ret_piece, ANSWER_MS, err) < 0)
         return -1;
-    if (ret_piece->offset < offset && ret_piece->data.len > 0)
+    uint64_t cost = ret_piece->data.len + READ_COST;
+    *budget -= cost < *budget ? cost : *budget;
+    if (ret_piece->data.len > 0 &&
+        (ret_piece->offset < offset || ret_piece->offset > UINT64_MAX / 2))
         return error_set(err, ERROR_UNAVAILABLE, "the agent answers what was not asked");
     return 0;
 }
@@ -165,9 +174,8 @@ static struct position *position_of(struct sandbox_log_reader *r, uint64_t seque
 static size_t count_lines(struct slice data)
 {
     size_t lines = 0;
-    for (const char *at = data.data, *end = at + data.len;
-         (at = memchr(at, '\n', (size_t)(end - at))) != NULL; at++)
-        lines++;
+    for (size_t i = 0; i < data.len; i++)
+        lines += data.data[i] == '\n';
     return lines;
 }
 
@@ -231,6 +239,8 @@ static int add_lines(struct sandbox_log_reader *r, struct log_lines *lines,
         struct agent_timed piece;
         if (read_piece(view, *offset, &piece, err) < 0)
             return -1;
+        if (piece.data.len == 0) /* all of it is gone */
+            break;
         if (piece.offset > *offset)
             note_gap(r, lines, &like, piece.offset - *offset);
         size_t skipped = from_middle && piece.offset > 0 ? skip_to_line(piece.data) : 0;
@@ -241,7 +251,7 @@ static int add_lines(struct sandbox_log_reader *r, struct log_lines *lines,
             .now_ms = time_now_ms(),
         };
         uint64_t reached = piece.offset + piece.data.len;
-        bool last = reached >= end || piece.data.len == 0;
+        bool last = reached >= end;
         size_t used = log_lines_split(lines, &like, RANK_LINE, &part,
                                       last && (!r->follow || piece.open == 0));
         *offset = part.offset + used;
@@ -310,7 +320,8 @@ static int add_changed(struct sandbox_log_reader *r, struct log_lines *lines, st
     struct channel *channel;
     struct change_list list = {.arena = arena};
     check_agent(r);
-    const struct agent_changes request = {.after = r->change_seen};
+    uint64_t seen = r->change_seen;
+    const struct agent_changes request = {.after = seen};
     if (sandbox_agent(r->sb->owner, r->sb->workspace, r->sb->name, &held, &channel, err) < 0 ||
         channel_list(channel, &agent_changes_schema, &request, &agent_change_schema, arena,
                      CHANGES_MAX, add_change, &list, ANSWER_MS, err) < 0)
@@ -321,17 +332,18 @@ static int add_changed(struct sandbox_log_reader *r, struct log_lines *lines, st
         struct arena *answers = arena_new();
         int rc = 0;
         for (unsigned stream = LOG_STDOUT; stream <= LOG_STDERR && rc == 0; stream++) {
-            const struct stream_view view = {channel, answers, change, stream};
+            const struct stream_view view = {r, channel, answers, change, stream};
             rc = add_stream(r, lines, &view, position_of(r, change->sequence), err);
             if (rc < 0 && err->code == ERROR_PROCESS_NOT_FOUND) /* forgotten meanwhile */
                 rc = 0;
         }
         arena_free(answers);
         if (rc < 0)
-            return -1;
-        if (change->change > r->change_seen)
-            r->change_seen = change->change;
+            return -1; /* what is done is remembered by its positions */
+        if (change->change > seen)
+            seen = change->change;
     }
+    r->change_seen = seen;
     return 0;
 }
 
@@ -357,9 +369,12 @@ static int gather(struct sandbox_log_reader *r, struct log_lines *lines, struct 
         *err = why;
         return -1;
     }
-    if (rc < 0 && !r->begun)
-        add_text(r, lines, time_now_ms(), SANDBOX_LOG_WARN,
-                 "The output of its processes cannot be read now", RANK_LINE);
+    if (rc < 0 && !r->begun) {
+        char text[ERROR_MESSAGE_MAX + 64];
+        snprintf(text, sizeof(text), "Not all output of its processes can be read: %s",
+                 why.message);
+        add_text(r, lines, time_now_ms(), SANDBOX_LOG_WARN, text, RANK_LINE);
+    }
     return 0;
 }
 
@@ -370,6 +385,7 @@ static int read_once(struct sandbox_log_reader *r, struct arena *arena,
         .max_count = r->begun ? LOGS_TAIL_MAX : r->query.tail,
         .since_ms = r->query.since_ms,
     };
+    r->budget = LOGS_READ_MAX;
     int rc = gather(r, &lines, err);
     if (rc == 0)
         *ret_count = log_lines_take(&lines, arena, ret_entries);

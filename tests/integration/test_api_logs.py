@@ -205,6 +205,8 @@ def test_following(server):
         box.write("/tmp/go", "")
         follower.shows("half and half")
         box.request("POST", f"/process/{pid}/kill")
+        box.run("printf 'last words'")
+        follower.shows("last words")
         box.stop()
         follower.shows("Sandbox stopped successfully")
         box.start()
