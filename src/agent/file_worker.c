@@ -80,6 +80,8 @@ union message {
     struct file_mkdir mkdir;
     struct file_remove remove;
     struct file_tree_get tree;
+    struct file_watch watch;
+    struct file_find find;
     struct upload_ref upload;
     struct upload_part part;
     struct upload_complete complete;
@@ -98,6 +100,8 @@ static const struct verb {
     {&file_remove_schema, file_remove},
     {&file_tree_schema, file_tree_get},
     {&file_tree_put_schema, file_tree_put, .takes_content = true},
+    {&file_watch_schema, file_watch},
+    {&file_find_schema, file_find},
     {&upload_start_schema, upload_start},
     {&upload_part_schema, upload_part, .takes_content = true},
     {&upload_complete_schema, upload_complete},

@@ -51,6 +51,8 @@ int file_mkdir(struct file_worker *worker, uint32_t id, const void *msg, struct 
 int file_remove(struct file_worker *worker, uint32_t id, const void *msg, struct error *err);
 int file_tree_get(struct file_worker *worker, uint32_t id, const void *msg, struct error *err);
 int file_tree_put(struct file_worker *worker, uint32_t id, const void *msg, struct error *err);
+int file_watch(struct file_worker *worker, uint32_t id, const void *msg, struct error *err);
+int file_find(struct file_worker *worker, uint32_t id, const void *msg, struct error *err);
 int upload_start(struct file_worker *worker, uint32_t id, const void *msg, struct error *err);
 int upload_part(struct file_worker *worker, uint32_t id, const void *msg, struct error *err);
 int upload_complete(struct file_worker *worker, uint32_t id, const void *msg, struct error *err);

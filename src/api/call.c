@@ -98,6 +98,31 @@ int api_query_bool(struct http_exchange *x, const char *name, bool fallback, boo
     return 0;
 }
 
+int api_list(struct arena *arena, const char *name, const char *text, struct slice *ret_list,
+             struct error *err)
+{
+    size_t len = text == NULL ? 0 : strlen(text), used = 0;
+    if (len >= PATTERNS_BYTES_MAX)
+        return error_set(err, ERROR_INVALID_ARGUMENT, "%s is longer than %d bytes", name,
+                         PATTERNS_BYTES_MAX - 1);
+    char *list = arena_alloc(arena, len + 2);
+    for (const char *at = text; len > 0 && *at != '\0';) {
+        at += strspn(at, " ,");
+        size_t n = strcspn(at, ",");
+        size_t kept = n;
+        while (kept > 0 && at[kept - 1] == ' ')
+            kept--;
+        if (kept > 0) {
+            memcpy(list + used, at, kept);
+            used += kept;
+            list[used++] = '\0';
+        }
+        at += n;
+    }
+    *ret_list = (struct slice){list, used};
+    return 0;
+}
+
 void api_add_text(struct arena *arena, yyjson_mut_doc *doc, yyjson_mut_val *object, const char *key,
                   const char *exact_key, struct slice text)
 {

@@ -40,6 +40,11 @@ int api_query_uint(struct http_exchange *x, const char *name, uint64_t min, uint
 int api_query_bool(struct http_exchange *x, const char *name, bool fallback, bool *ret_value,
                    struct error *err);
 
+/* "a,b,c" as a list of strings (base/slice.h) in the arena, blanks around them and empty ones left
+ * out; NULL is an empty list. INVALID_ARGUMENT, naming the parameter, over PATTERNS_BYTES_MAX. */
+int api_list(struct arena *arena, const char *name, const char *text, struct slice *ret_list,
+             struct error *err);
+
 /* Decimal digits and nothing else, in min…max. Says so, not why: the caller knows what it is. */
 bool api_parse_uint(const char *text, uint64_t min, uint64_t max, uint64_t *ret_value);
 

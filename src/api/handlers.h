@@ -39,6 +39,9 @@ route_handler v0_port_proxy, v0_port_tunnel;
 /* v0/file_tree.c */
 route_handler v0_tree_get, v0_tree_put, v0_tree_delete;
 
+/* v0/file_search.c, v0/file_watch.c */
+route_handler v0_file_find, v0_file_search, v0_file_content_search, v0_file_watch;
+
 /* v0/uploads.c */
 route_handler v0_upload_start, v0_upload_part, v0_upload_complete, v0_upload_abort, v0_upload_parts,
     v0_upload_list;

@@ -76,6 +76,11 @@ const struct route api_routes[] = {
     IN_SANDBOX("PUT",    "/filesystem/{path*}", SCOPE_WRITE,  v0_file_put),
     IN_SANDBOX("DELETE", "/filesystem/{path*}", SCOPE_WRITE,  v0_file_delete),
 
+    IN_SANDBOX("GET",    "/filesystem-find/{path*}",           SCOPE_READ, v0_file_find),
+    IN_SANDBOX("GET",    "/filesystem-search/{path*}",         SCOPE_READ, v0_file_search),
+    IN_SANDBOX("GET",    "/filesystem-content-search/{path*}", SCOPE_READ, v0_file_content_search),
+    IN_SANDBOX("GET",    "/watch/filesystem/{path*}",          SCOPE_READ, v0_file_watch),
+
     IN_SANDBOX("GET",    "/filesystem-multipart",                  SCOPE_READ,  v0_upload_list),
     IN_SANDBOX("POST",   "/filesystem-multipart/initiate/{path*}", SCOPE_WRITE, v0_upload_start),
     IN_SANDBOX("PUT",    "/filesystem-multipart/{id}/part",        SCOPE_WRITE, v0_upload_part),

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* Searching files, for every facade that has it. */
+
+#include "api/v0/filesystem.h"
+
+/* Reads the parameters of a search from the request's query into *request, whose path is set. */
+int file_search_read(struct http_exchange *x, enum find_mode mode, struct file_find *request,
+                     struct error *err);
+
+/* {"query", "matches": […], "total"} and "truncated" when there may be more. */
+int file_search_reply(struct http_exchange *x, const struct file_place *place, enum find_mode mode,
+                      struct error *err);
