@@ -116,8 +116,7 @@ int storage_clone_begin(const struct storage *storage, const char *id,
     if (storage_clone_discard(storage, id, err) < 0 || dir_make_at(place.lock, id, 0700, err) < 0 ||
         dir_open_at(place.lock, id, &place.fd, err) < 0)
         return -1;
-    *ret_place = place;
-    place = (struct clone_place)CLONE_PLACE_INIT;
+    *ret_place = (struct clone_place){steal_fd(&place.lock), steal_fd(&place.fd)};
     return 0;
 }
 
