@@ -164,7 +164,7 @@ int v0_sandbox_logs(struct http_exchange *x, const struct route_params *params, 
     bool follows = false;
     if (read_query(x, &query, &follows, err) < 0)
         return -1;
-    if (follows)
+    if (follows && strcmp(http_request(x)->method, "HEAD") != 0) /* whose answer has an end */
         return follow(x, call, name, &query, err);
     if (sandbox_logs(call->api->sandboxes, call->workspace, name, &query, arena, &entries, &count,
                      err) < 0)
