@@ -83,11 +83,12 @@ int tunnel_wait(void *arg, int fd, uint32_t events, int64_t timeout_ms, struct e
 {
     struct tunnel *t = arg;
     struct loop *loop = t->sb->owner->loop;
-    if ((events & EPOLLIN) == 0 || fd != t->fd)
+    /* Somebody who waits to write may have been faster: co_wait_fd() gets along with him. */
+    bool watched =
+        t->watch.loop != NULL ||
+        watch_start(loop, &t->watch, t->fd, EPOLLIN | EPOLLRDHUP | EPOLLET, event, NULL) == 0;
+    if ((events & EPOLLIN) == 0 || fd != t->fd || !watched)
         return co_wait_fd(loop, fd, events, timeout_ms, err);
-    if (t->watch.loop == NULL &&
-        watch_start(loop, &t->watch, t->fd, EPOLLIN | EPOLLRDHUP | EPOLLET, event, err) != 0)
-        return -1;
     if (!t->readable && co_cond_wait(loop, &t->arrived, timeout_ms, err) != 0)
         return -1;
     t->readable = false; /* whoever reads now waits again only when there is nothing more */

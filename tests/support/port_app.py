@@ -153,6 +153,11 @@ class Connection(socketserver.StreamRequestHandler):
         time.sleep(0.2)
         return False
 
+    def do_late(self):
+        """Reads nothing for a while, then everything."""
+        time.sleep(0.3)
+        self.answer(200, str(sum(len(piece) for piece in self.body())))
+
     def do_interim(self):
         for _ in range(int(self.query.get("n", "1"))):
             self.send(b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n")
