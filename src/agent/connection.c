@@ -82,6 +82,25 @@ void connection_flush(struct agent *agent, struct connection *connection)
     flush_out(agent, connection);
 }
 
+void connection_send(struct agent *agent, struct connection *connection, const struct iovec *iov,
+                     int pieces)
+{
+    struct msghdr message = {.msg_iov = (struct iovec *)iov, .msg_iovlen = (size_t)pieces};
+    ssize_t n = sendmsg(connection->watch.fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (n < 0 && errno != EAGAIN && errno != EINTR) {
+        connection->broken = true;
+        return;
+    }
+    size_t sent = n < 0 ? 0 : (size_t)n;
+    for (int i = 0; i < pieces; i++) {
+        size_t skip = sent < iov[i].iov_len ? sent : iov[i].iov_len;
+        buf_add(&connection->out, (const char *)iov[i].iov_base + skip, iov[i].iov_len - skip);
+        sent -= skip;
+    }
+    if (connection->out.failed)
+        connection->broken = true;
+}
+
 void connection_answer(struct agent *agent, struct connection *connection,
                        const struct wire_schema *schema, uint32_t id, const void *msg)
 {

@@ -12,6 +12,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/uio.h>
 
 #include "agent/watch.h"
 #include "base/buf.h"
@@ -47,6 +48,9 @@ void connection_answer_error(struct agent *agent, struct connection *connection,
 /* For who queues frames by itself, in `out`: whether all was sent, and sending. */
 bool connection_is_idle(const struct connection *connection);
 void connection_flush(struct agent *agent, struct connection *connection);
+/* Sends a frame from where it lies, when nothing is queued; only what does not go out is copied. */
+void connection_send(struct agent *agent, struct connection *connection, const struct iovec *iov,
+                     int pieces);
 
 /* True while more answers should be queued. */
 bool connection_has_room(const struct connection *connection);

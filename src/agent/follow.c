@@ -16,7 +16,8 @@
 
 enum {
     BATCH = 128 * 1024,     /* bytes of output made into frames at once */
-    HOLD_BYTES = 256 * 1024 /* a process may be so far ahead of a reader that holds it */
+    DIRECT = 8 * 1024,      /* from how many on it pays to send them without copying */
+    HOLD_BYTES = 512 * 1024 /* a process may be so far ahead of a reader that holds it */
 };
 
 int follow(struct agent *agent, struct process *process, struct connection *connection, uint32_t id,
@@ -74,8 +75,10 @@ static void add_gap(struct follower *f, uint64_t bytes)
     wire_encode(&f->connection->out, &agent_gap_schema, f->id, &(struct agent_gap){bytes});
 }
 
-/* Bytes of one run: what is still there of them. */
-static size_t add_piece(struct follower *f, unsigned number, uint64_t at, size_t len)
+/* Bytes of one run: what is still there of them. Many are sent from where they lie, a few wait for
+ * others. */
+static size_t add_piece(struct agent *agent, struct follower *f, unsigned number, uint64_t at,
+                        size_t len)
 {
     const struct output *output = &f->process->streams[number].output;
     struct buf *out = &f->connection->out;
@@ -86,18 +89,21 @@ static size_t add_piece(struct follower *f, unsigned number, uint64_t at, size_t
         return lost;
     }
     unsigned char header[FRAME_HEADER_SIZE];
-    frame_header_encode(header,
-                        &(struct frame_header){.length = (uint32_t)len,
-                                               .type = number == 0 ? AGENT_STDOUT : AGENT_STDERR,
-                                               .id = f->id});
-    buf_add(out, header, sizeof(header));
-    output_read(output, at, len, out);
+    struct iovec iov[3] = {{header, sizeof(header)}};
+    uint16_t type = number == 0 ? AGENT_STDOUT : AGENT_STDERR;
+    frame_header_encode(header, &(struct frame_header){(uint32_t)len, type, f->id});
+    int pieces = 1 + output_peek(output, at, len, iov + 1);
+    if (len >= DIRECT && out->len == 0)
+        connection_send(agent, f->connection, iov, pieces);
+    else
+        for (int i = 0; i < pieces; i++)
+            buf_add(out, iov[i].iov_base, iov[i].iov_len);
     f->offset += len;
     return len;
 }
 
 /* Makes the next frames; false when there is nothing to tell. */
-static bool fill(struct follower *f)
+static bool fill(struct agent *agent, struct follower *f)
 {
     struct process *process = f->process;
     uint64_t totals[2] = {process->streams[0].output.total, process->streams[1].output.total};
@@ -110,11 +116,11 @@ static bool fill(struct follower *f)
         add_gap(f, cursor.offset - f->offset);
     unsigned number;
     size_t len;
-    while (f->connection->out.len < BATCH && !f->connection->out.failed &&
+    while (f->connection->out.len < BATCH && !f->connection->broken &&
            (len = runs_next(&process->runs, &cursor, &number)) > 0) {
         if (len > BATCH)
             len = BATCH;
-        runs_pass(&process->runs, &cursor, add_piece(f, number, cursor.stream[number], len));
+        runs_pass(&process->runs, &cursor, add_piece(agent, f, number, cursor.stream[number], len));
     }
     return true;
 }
@@ -136,7 +142,7 @@ void follower_go_on(struct agent *agent, struct follower *f)
     struct process *process = f->process;
     struct connection *connection = f->connection;
     while (!process->starting && !connection->broken && connection_is_idle(connection)) {
-        if (fill(f)) {
+        if (fill(agent, f)) {
             connection_flush(agent, connection);
             continue;
         }

@@ -201,17 +201,28 @@ uint64_t output_start(const struct output *output)
     return output->total - kept(output);
 }
 
+int output_peek(const struct output *output, uint64_t offset, size_t max, struct iovec iov[2])
+{
+    size_t want = min_size((size_t)(output->total - offset), max);
+    if (want == 0)
+        return 0;
+    size_t at = (output->head + output->len - (size_t)(output->total - offset)) % output->cap;
+    size_t first = min_size(want, output->cap - at);
+    iov[0] = (struct iovec){output->data + at, first};
+    iov[1] = (struct iovec){output->data, want - first};
+    return first == want ? 1 : 2;
+}
+
 uint64_t output_read(const struct output *output, uint64_t offset, size_t max, struct buf *out)
 {
     if (offset < output_start(output))
         offset = output_start(output);
     if (offset >= output->total)
         return output->total;
-    size_t want = min_size((size_t)(output->total - offset), max);
-    size_t at = (output->head + output->len - (size_t)(output->total - offset)) % output->cap;
-    size_t first = min_size(want, output->cap - at);
-    buf_add(out, output->data + at, first);
-    buf_add(out, output->data, want - first);
+    struct iovec iov[2];
+    int pieces = output_peek(output, offset, max, iov);
+    for (int i = 0; i < pieces; i++)
+        buf_add(out, iov[i].iov_base, iov[i].iov_len);
     return offset;
 }
 

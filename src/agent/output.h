@@ -73,5 +73,9 @@ uint64_t output_start(const struct output *output);
  * Returns the offset of the first byte appended. */
 uint64_t output_read(const struct output *output, uint64_t offset, size_t max, struct buf *out);
 
+/* The same without copying: where up to max bytes from offset (which must be there) lie. Returns
+ * the number of pieces; good until more bytes come. */
+int output_peek(const struct output *output, uint64_t offset, size_t max, struct iovec iov[2]);
+
 /* Gives back memory that is not needed for what is kept. Call it when the stream has ended. */
 void output_trim(struct output *output);

@@ -128,7 +128,7 @@ static void tell(struct search *search, const struct inet_diag_msg *socket, unsi
 /* One piece of a dump: 1 when it was the last, -1 on an error. */
 static int take_piece(struct search *search, const char *piece, size_t size, unsigned protocol)
 {
-    int left = (int)size;
+    uint32_t left = (uint32_t)size;
     for (const struct nlmsghdr *h = (const struct nlmsghdr *)piece; NLMSG_OK(h, left);
          h = NLMSG_NEXT(h, left)) {
         if (h->nlmsg_type == NLMSG_DONE)

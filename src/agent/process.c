@@ -429,6 +429,8 @@ static void adopt_launch(struct agent *agent, struct process *process, struct la
         (struct watch){.fd = steal_fd(&launch->stdout_fd), .ready = stream_ready};
     process->streams[1].watch =
         (struct watch){.fd = steal_fd(&launch->stderr_fd), .ready = stream_ready};
+    if (process->flags & EXEC_FOLLOW)
+        streams_widen(process);
     if (waits_for_end)
         process->listen_at = agent_monotonic_ms() + LISTEN_DELAY_MS;
     else

@@ -5,6 +5,7 @@
 #include "agent/stream.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
@@ -15,6 +16,11 @@
 #include "agent/journal.h"
 #include "agent/process.h"
 #include "base/cleanup.h"
+
+enum {
+    FOLLOWED_PIPE = 1 << 20, /* of a process whose output is waited for; the kernel may say less */
+    FOLLOWED_READS = 3,      /* more of them at once */
+};
 
 static struct process *process_of(struct stream *stream)
 {
@@ -84,12 +90,25 @@ static size_t stream_read(struct agent *agent, struct stream *stream, size_t max
 void stream_ready(struct agent *agent, struct watch *watch, uint32_t events)
 {
     struct stream *stream = container_of(watch, struct stream, watch);
+    struct process *process = process_of(stream);
     if (events & EPOLLIN)
         stream_read(agent, stream, SIZE_MAX);
     else /* the last writer has closed it, and nothing is left in it */
         stream_end(agent, stream);
-    if (process_of(stream)->followers != NULL)
-        followers_go_on(agent, process_of(stream));
+    if (process->followers == NULL)
+        return;
+    /* A pipe that was made larger for them is emptied as far as it goes: they are woken less. */
+    for (int more = 0; more < FOLLOWED_READS && events & EPOLLIN && !followers_hold(process);
+         more++)
+        if (stream_read(agent, stream, SIZE_MAX) == 0)
+            break;
+    followers_go_on(agent, process);
+}
+
+void streams_widen(struct process *process)
+{
+    for (int i = 0; i < 2; i++)
+        (void)!fcntl(process->streams[i].watch.fd, F_SETPIPE_SZ, FOLLOWED_PIPE);
 }
 
 void streams_drain(struct agent *agent, struct process *process)

@@ -41,6 +41,9 @@ void streams_catch_up(struct agent *agent, struct process *process);
 void streams_pause(struct agent *agent, struct process *process);
 void streams_resume(struct agent *agent, struct process *process);
 
+/* Larger pipes, for who writes much and is followed: less often has one to wait for the other. */
+void streams_widen(struct process *process);
+
 /* Closes the pipes; what came out of them stays. */
 void streams_close(struct agent *agent, struct process *process);
 

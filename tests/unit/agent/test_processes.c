@@ -324,7 +324,7 @@ static void test_many_runs(void **state)
 
 static void test_input(void **state)
 {
-    enum { BYTES = 3 << 20 };
+    enum { BYTES = 8 << 20 };
     const struct fixture *f = *state;
     struct client c = client_open(f), out = client_open(f);
     struct agent_process p;

@@ -31,6 +31,8 @@ struct play {
     struct error err;
     struct agent_about about;
     bool closed;
+    bool tell; /* the other end is told of calls that are given up … */
+    struct frame_header told;
 };
 
 static void on_closed(void *ctx)
@@ -74,7 +76,8 @@ static void caller(void *arg)
 static void run(struct play *play)
 {
     int fds[2];
-    struct channel_events events = {.closed = on_closed, .ctx = play};
+    struct channel_events events = {
+        .closed = on_closed, .cancel = play->tell ? &agent_cancel_schema : NULL, .ctx = play};
     play->loop = loop_new(&play->err);
     assert_non_null(play->loop);
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds), 0);
@@ -84,6 +87,11 @@ static void run(struct play *play)
     assert_int_equal(co_spawn(play->loop, peer, play, NULL, &play->err), 0);
     assert_int_equal(co_spawn(play->loop, caller, play, NULL, &play->err), 0);
     assert_int_equal(loop_run(play->loop, &play->err), 0);
+    unsigned char header[FRAME_HEADER_SIZE];
+    if (play->tell) {
+        assert_int_equal(recv(play->peer_fd, header, sizeof(header), MSG_DONTWAIT), sizeof(header));
+        assert_int_equal(frame_header_decode(header, &play->told, NULL), 0);
+    }
     channel_free(play->channel);
     close(play->peer_fd);
     loop_free(play->loop);
@@ -198,6 +206,19 @@ static void test_timeout(void **state)
     assert_int_equal(play.err.code, ERROR_TIMEOUT);
 }
 
+/* Who gives a call up says so, where the other end wants to know; and the channel goes on. */
+static void test_given_up_is_told(void **state)
+{
+    struct play play = {.script = BUF_INIT(4096), .tell = true};
+    buf_add(&play.script, "\0\0\0", 3);
+    run(&play);
+    assert_int_equal(play.err.code, ERROR_TIMEOUT);
+    assert_int_equal(play.told.type, AGENT_CANCEL);
+    assert_int_equal(play.told.id, 1);
+    assert_int_equal(play.told.length, 0);
+    assert_false(play.closed);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -211,6 +232,7 @@ int main(void)
         cmocka_unit_test(test_list),
         cmocka_unit_test(test_endless_list_is_cut),
         cmocka_unit_test(test_timeout),
+        cmocka_unit_test(test_given_up_is_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
