@@ -26,6 +26,9 @@ route_handler preview_serve;
 route_handler box_file_get, box_file_put, box_file_delete, box_tree_get, box_tree_put,
     box_tree_delete;
 
+/* file_search.c */
+route_handler box_file_find, box_file_search, box_file_content_search, box_file_watch;
+
 /* uploads.c */
 route_handler box_upload_start, box_upload_part;
 

@@ -63,6 +63,11 @@ const struct route blaxel_box_routes[] = {
     IN_BOX("DELETE", "/filesystem/{path*}", SCOPE_WRITE, box_file_delete),
 
 
+    IN_BOX("GET",    "/filesystem-find/{path*}",           SCOPE_READ, box_file_find),
+    IN_BOX("GET",    "/filesystem-search/{path*}",         SCOPE_READ, box_file_search),
+    IN_BOX("GET",    "/filesystem-content-search/{path*}", SCOPE_READ, box_file_content_search),
+    IN_BOX("GET",    "/watch/filesystem/{path*}",          SCOPE_READ, box_file_watch),
+
     IN_BOX("GET",    "/filesystem-multipart",                  SCOPE_READ,  v0_upload_list),
     IN_BOX("POST",   "/filesystem-multipart/initiate/{path*}", SCOPE_WRITE, box_upload_start),
     IN_BOX("PUT",    "/filesystem-multipart/{id}/part",        SCOPE_WRITE, box_upload_part),
@@ -82,7 +87,9 @@ const struct route blaxel_box_routes[] = {
     IN_BOX("POST",   "/process/{pid}/stdin",       SCOPE_WRITE, v0_process_stdin),
     IN_BOX("DELETE", "/process/{pid}/stdin",       SCOPE_WRITE, v0_process_stdin_end),
 
-    IN_BOX("GET",    "/network/process/{pid}/ports", SCOPE_READ, v0_process_ports),
+    IN_BOX("GET",    "/network/process/{pid}/ports",   SCOPE_READ,  v0_process_ports),
+    IN_BOX("POST",   "/network/process/{pid}/monitor", SCOPE_WRITE, v0_process_monitor),
+    IN_BOX("DELETE", "/network/process/{pid}/monitor", SCOPE_WRITE, v0_process_monitor_stop),
 
     IN_BOX("ANY",    "/port/{port}/{path*}",   SCOPE_WRITE | ROUTE_FORWARDS,       box_port_proxy),
     IN_BOX("GET",    "/tunnel/{port}",         SCOPE_WRITE,                        v0_port_tunnel),

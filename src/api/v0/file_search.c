@@ -96,17 +96,24 @@ static void add_match(struct arena *arena, yyjson_mut_doc *doc, yyjson_mut_val *
 int file_search_reply(struct http_exchange *x, const struct file_place *place, enum find_mode mode,
                       struct error *err)
 {
-    struct arena *arena = http_arena(x);
     struct file_find request = {.path = place->path};
+    if (file_search_read(x, mode, &request, err) < 0)
+        return -1;
+    return file_search_run(x, place, &request, mode, err);
+}
+
+int file_search_run(struct http_exchange *x, const struct file_place *place,
+                    const struct file_find *request, enum find_mode mode, struct error *err)
+{
+    struct arena *arena = http_arena(x);
     struct file_matches matches;
-    if (file_search_read(x, mode, &request, err) < 0 ||
-        sandbox_file_find(place->sandboxes, place->workspace, place->sandbox, &request, arena,
+    if (sandbox_file_find(place->sandboxes, place->workspace, place->sandbox, request, arena,
                           &matches, err) < 0)
         return -1;
     yyjson_mut_val *root;
     yyjson_mut_doc *doc = api_json_new(arena, &root);
-    if (request.query != NULL)
-        yyjson_mut_obj_add_str(doc, root, "query", request.query);
+    if (request->query != NULL)
+        yyjson_mut_obj_add_str(doc, root, "query", request->query);
     yyjson_mut_val *list = yyjson_mut_obj_add_arr(doc, root, "matches");
     for (size_t i = 0; i < matches.count; i++)
         add_match(arena, doc, list, mode, &matches.items[i]);
