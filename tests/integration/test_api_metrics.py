@@ -181,3 +181,16 @@ def test_plain_storage_is_measured(server_factory):
 def test_bad_intervals(server, interval):
     done = server.cli("server", "--metrics-interval", interval)
     assert done.returncode == 2 and "--metrics-interval" in done.stderr, done
+
+
+def test_another_workspace_sees_nothing(server, box):
+    made = server.request("POST", "/v0/workspaces", {"name": "elsewhere"})
+    assert made.status in (200, 201), made
+    try:
+        answer = server.request("GET", "/v0/metrics", headers={"X-Blaxel-Workspace": "elsewhere"})
+        assert answer.status == 200 and answer.json()["sandboxes"] == [], answer
+        for path in ("metrics", "logs"):
+            answer = server.request("GET", f"/elsewhere/sandbox/{box.name}/{path}")
+            assert answer.error() == "SANDBOX_NOT_FOUND", answer
+    finally:
+        server.request("DELETE", "/v0/workspaces/elsewhere")
