@@ -71,3 +71,14 @@ def test_every_reference_leads_somewhere():
         section = text.split(f"\n  {kind}:\n")[1]
         section = re.split(r"\n  \w+:\n", section)[0]
         assert re.search(rf"^    {name}:", section, re.M), f"{kind}/{name}"
+
+
+def test_every_route_of_blaxels_is_in_its_page():
+    page = read("docs/blaxel.md")
+    prefix = "/{workspace}/sandboxes/{name}"
+    listed = set(re.findall(r"\b(GET|PUT|POST|PATCH|DELETE|ANY) (/[^\s|)]+)", page))
+    known = {(route.method, route.path.replace("{path*}", "{path}").removeprefix(prefix))
+             for route in cella_routes.all_routes() if route.dialect != "cella"}
+    known = {(method, path) for method, path in known if path}
+    assert known - listed == set()
+    assert {row for row in listed if "/oauth/" not in row[1]} - known == set()

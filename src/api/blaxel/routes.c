@@ -94,6 +94,7 @@ const struct route blaxel_box_routes[] = {
     IN_BOX("ANY",    "/port/{port}/{path*}",   SCOPE_WRITE | ROUTE_FORWARDS,       box_port_proxy),
     IN_BOX("GET",    "/tunnel/{port}",         SCOPE_WRITE,                        v0_port_tunnel),
 
+    IN_BOX("GET",    "/terminal",              SCOPE_WRITE | ROUTE_TOKEN_IN_QUERY, v0_terminal_page),
     IN_BOX("GET",    "/terminal/ws",           SCOPE_WRITE | ROUTE_TOKEN_IN_QUERY, v0_terminal_ws),
     IN_BOX("GET",    "/terminal/sessions",     SCOPE_READ,                         v0_terminal_list),
     IN_BOX("POST",   "/terminal/sessions",     SCOPE_WRITE,                        v0_terminal_create),
