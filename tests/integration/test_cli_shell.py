@@ -253,15 +253,14 @@ def test_cellad_is_killed(seat, server_factory):
     server = server_factory()
     sandbox = server.create()
     one = seat("--", "sh", "-c",
-               "stty -echo; i=0; while read x; do i=$((i + 1)); echo $i: $x; done",
+               "stty -echo; echo ready; i=0; while read x; do i=$((i + 1)); echo $i: $x; done",
                sandbox=sandbox, of=server)
-    typed = []
+    one.await_(b"ready\r\n")
     for i in range(60):
         if i in (15, 40):
             killed = server.pids().cellad
             os.kill(killed, signal.SIGKILL)
             wait_until(lambda: server.pids().cellad not in (killed, None), 30, "a new cellad")
-        typed.append(f"word{i}")
         one.type(f"word{i}\n")
         one.look(0.01)
     one.await_(b"60: word59\r\n")

@@ -6,7 +6,9 @@
  * that got into it by some mistake could still do nothing.
  */
 
+#include "api/call.h"
 #include "api/handlers.h"
+#include "sandbox/sandbox.h"
 #include "terminal_page_html.h"
 
 #define POLICY                                                                                     \
@@ -16,6 +18,11 @@
 int v0_terminal_page(struct http_exchange *x, const struct route_params *params, void *ctx,
                      struct error *err)
 {
+    const struct api_call *call = ctx;
+    struct sandbox_info info;
+    if (sandboxes_get(call->api->sandboxes, call->workspace, route_param(params, "name"),
+                      http_arena(x), &info, err) < 0)
+        return -1;
     http_set_header(x, "Content-Security-Policy", POLICY);
     http_set_header(x, "Referrer-Policy", "no-referrer"); /* the address may hold a key */
     http_set_header(x, "X-Content-Type-Options", "nosniff");
