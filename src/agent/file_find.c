@@ -5,6 +5,8 @@
  * grow with the tree, bounded in results and time; what was found when the time is over is sent.
  */
 
+#include "agent/file_find.h"
+
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -13,7 +15,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "agent/file_find.h"
 #include "agent/file_glob.h"
 #include "agent/file_path.h"
 #include "agent/fuzzy.h"

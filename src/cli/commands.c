@@ -170,6 +170,40 @@ static const struct option_row rm_options[] = {
     END_OF_OPTIONS,
 };
 
+static const struct option_row tree_options[] = {
+    NUMBER("depth", "N", "levels to look into (default: all, at most 28)"),
+    END_OF_OPTIONS,
+};
+
+static const struct option_row watch_options[] = {
+    {.name = "recursive", .letter = 'r', .kind = OPTION_FLAG,
+     .help = "a directory with everything in it"},
+    TEXT("ignore", "GLOBS", "names or paths to leave out, with commas in between"),
+    END_OF_OPTIONS,
+};
+
+static const struct option_row find_options[] = {
+    CHOICE("type", "file|directory", "only these"),
+    TEXT("exclude", "GLOBS", "directories not to go into, with commas in between"),
+    NUMBER("limit", "N", "at most so many"),
+    END_OF_OPTIONS,
+};
+
+static const struct option_row search_options[] = {
+    FLAG("fuzzy", "look for a few letters in paths, not for text in files"),
+    FLAG("case-sensitive", "upper and lower case differ"),
+    TEXT("pattern", "GLOBS", "only files with such names"),
+    TEXT("exclude", "GLOBS", "directories not to go into, with commas in between"),
+    NUMBER("limit", "N", "at most so many"),
+    END_OF_OPTIONS,
+};
+
+static const struct option_row cp_options[] = {
+    {.name = "recursive", .letter = 'r', .kind = OPTION_FLAG,
+     .help = "a directory with everything in it"},
+    END_OF_OPTIONS,
+};
+
 static const struct option_row exec_options[] = {
     TEXT("working-dir", "DIR", "where it runs (default: /workspace)"),
     ENV_OPTION,
@@ -309,6 +343,22 @@ static const struct verb_row verbs[] = {
      write_options, VERB_REMOTE, verb_file_write},
     {FILES, "run NAME file rm PATH", "remove a file or directory",
      NULL, rm_options, VERB_REMOTE, verb_file_rm},
+    {FILES, "run NAME file tree PATH", "show all that is below a directory",
+     NULL, tree_options, VERB_REMOTE, verb_file_tree},
+    {FILES, "run NAME file watch PATH", "show what happens to files, as it happens",
+     "Until Ctrl-C. With --output json each event is a line of JSON.",
+     watch_options, VERB_REMOTE, verb_file_watch},
+    {FILES, "run NAME file find PATH [PATTERN...]", "find files by name",
+     "Patterns are globs; without any, everything is found.",
+     find_options, VERB_REMOTE, verb_file_find},
+    {FILES, "run NAME file search PATH QUERY", "find lines that hold a text",
+     "The text is taken as it is. Binary files are left out.",
+     search_options, VERB_REMOTE, verb_file_search},
+    {FILES, "cp SOURCE TARGET", "copy files into a sandbox, or out of one",
+     "One of the two is NAME:PATH in a sandbox, the other a path here; - is standard input or output. "
+     "Permissions are kept. A directory needs --recursive; when the target is a directory that exists, "
+     "the source comes into it.",
+     cp_options, VERB_REMOTE, verb_cp},
 
     {PROCESSES, "run NAME process list", "show what runs and what has ended",
      NULL, NULL, VERB_REMOTE, verb_process_list},

@@ -5,7 +5,7 @@
  * of any size and with any bytes arrives as it is and costs one buffer here.
  */
 
-#include "cli/verbs.h"
+#include "cli/file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -18,14 +18,23 @@
 #include "cli/client.h"
 #include "cli/output.h"
 #include "cli/table.h"
+#include "cli/verbs.h"
 
 enum { PIECE = 256 * 1024, DECODED_MAX = 64 << 20 };
 
+void file_target_at(const struct client *client, struct buf *target, const char *route,
+                    const char *name, const char *path)
+{
+    target_sandbox(client, target, name, route);
+    /* The first slash encoded: /tree would be taken for the route of that name. */
+    buf_adds(target, "/%2F");
+    target_add(target, path + strspn(path, "/"), true);
+}
+
 static void file_target(const struct invocation *inv, struct buf *target)
 {
-    const char *path = args_word(inv->args, "PATH");
-    target_sandbox(inv->client, target, args_word(inv->args, "NAME"), "/filesystem/");
-    target_add(target, path + strspn(path, "/"), true);
+    file_target_at(inv->client, target, "/filesystem", args_word(inv->args, "NAME"),
+                   args_word(inv->args, "PATH"));
 }
 
 /* --- read --- */
@@ -173,7 +182,7 @@ int verb_file_ls(struct invocation *inv, int *ret_status, struct error *err)
 /* --- write --- */
 
 /* Opens what the content comes from: --from-file FILE, or stdin for "-". */
-static int open_source(const char *path, int *ret_fd, int64_t *ret_length, struct error *err)
+int file_open_source(const char *path, int *ret_fd, int64_t *ret_length, struct error *err)
 {
     _cleanup_fd_ int fd = strcmp(path, "-") == 0 ? fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3)
                                                  : open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
@@ -190,7 +199,7 @@ static int open_source(const char *path, int *ret_fd, int64_t *ret_length, struc
     return 0;
 }
 
-static int send_source(struct invocation *inv, int fd, int64_t length, struct error *err)
+int file_send_source(struct invocation *inv, int fd, int64_t length, struct error *err)
 {
     _cleanup_free_ char *piece = malloc(PIECE);
     _cleanup_(progress_end) struct progress progress;
@@ -219,9 +228,9 @@ static int write_from(struct invocation *inv, const struct buf *target, const ch
 {
     _cleanup_fd_ int fd = -1;
     int64_t length = -1;
-    if (open_source(path, &fd, &length, err) < 0 ||
+    if (file_open_source(path, &fd, &length, err) < 0 ||
         client_put_bytes(inv->client, target, length, err) < 0 ||
-        send_source(inv, fd, length, err) < 0)
+        file_send_source(inv, fd, length, err) < 0)
         return -1;
     return client_put_end(inv->client, ret_root, err);
 }

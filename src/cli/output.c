@@ -104,14 +104,18 @@ void progress_add(struct progress *p, size_t bytes)
         return;
     p->last_ms = now;
     p->shown = true;
-    char done[SIZE_TEXT_MAX], total[SIZE_TEXT_MAX];
+    char done[SIZE_TEXT_MAX], total[SIZE_TEXT_MAX], rate[SIZE_TEXT_MAX];
+    uint64_t passed = (uint64_t)(now - p->started_ms), speed = p->done * 1000 / (passed + 1);
     size_text(p->done, done);
     size_text(p->total < 0 ? 0 : (uint64_t)p->total, total);
-    if (p->total > 0)
-        dprintf(STDERR_FILENO, "\r\033[K  %s of %s (%d%%)", done, total,
-                (int)(p->done * 100 / (uint64_t)p->total));
-    else
-        dprintf(STDERR_FILENO, "\r\033[K  %s", done);
+    size_text(speed, rate);
+    if (p->total > 0 && p->done <= (uint64_t)p->total) {
+        uint64_t left = speed == 0 ? 0 : ((uint64_t)p->total - p->done) / speed;
+        dprintf(STDERR_FILENO, "\r\033[K  %s of %s (%d%%)  %s/s  %d:%02d left", done, total,
+                (int)(p->done * 100 / (uint64_t)p->total), rate, (int)(left / 60),
+                (int)(left % 60));
+    } else
+        dprintf(STDERR_FILENO, "\r\033[K  %s  %s/s", done, rate);
 }
 
 void progress_end(struct progress *p)

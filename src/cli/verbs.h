@@ -22,6 +22,12 @@ verb_function verb_top;
 /* file.c */
 verb_function verb_file_read, verb_file_ls, verb_file_write, verb_file_rm;
 
+/* file_look.c */
+verb_function verb_file_tree, verb_file_watch, verb_file_find, verb_file_search;
+
+/* cp.c */
+verb_function verb_cp;
+
 /* process.c */
 verb_function verb_process_list, verb_process_exec, verb_process_attach, verb_process_logs,
     verb_process_ports, verb_process_stop, verb_process_kill;

@@ -2,15 +2,15 @@
 
 /* /filesystem-find, /filesystem-search, /filesystem-content-search: parameters in, matches out. */
 
-#include "sandbox/file_search.h"
+#include "api/v0/file_search.h"
 
 #include <string.h>
 
 #include "api/call.h"
 #include "api/handlers.h"
-#include "api/v0/file_search.h"
 #include "base/cleanup.h"
 #include "base/limits.h"
+#include "sandbox/file_search.h"
 
 static int query_list(struct http_exchange *x, const char *name, struct slice *ret_list,
                       struct error *err)

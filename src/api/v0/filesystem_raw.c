@@ -121,6 +121,7 @@ int file_send_raw(struct http_exchange *x, const struct file_place *place, bool 
     http_set_header(x, "ETag", "%s", file.etag);
     http_set_header(x, "Last-Modified", "%s", file.modified);
     http_set_header(x, "Accept-Ranges", "bytes");
+    http_set_header(x, "X-Cella-Permissions", "%04o", (unsigned)(file.entry.mode & 07777));
     if (as_attachment)
         add_disposition(x, place->path);
     if (http_not_modified(x, file.etag))
