@@ -136,9 +136,7 @@ static void clear_away(struct copy *copy)
     struct waiter *nobody = NULL;
     struct error err;
     storage_clone_abandon(&warden->storage, copy->id);
-    int r = warden->storage.backend->slow ? removal_start(warden, copy->id, &nobody, &err)
-                                          : storage_destroy(&warden->storage, copy->id, &err);
-    if (r < 0)
+    if (warden->storage.backend->slow && removal_start(warden, copy->id, &nobody, &err) < 0)
         log_error("what is left of the copy %s: %s", copy->id, err.message);
 }
 

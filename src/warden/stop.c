@@ -14,6 +14,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -153,6 +154,7 @@ int removal_start(struct warden *warden, const char *id, struct waiter **waiters
     struct removal *removal = calloc(1, sizeof(*removal));
     if (removal == NULL)
         return error_set(err, ERROR_LIMIT_EXCEEDED, "out of memory");
+    snprintf(removal->id, sizeof(removal->id), "%s", id);
     pid_t parent = getpid();
     removal->pid = fork();
     if (removal->pid == 0) {
@@ -171,6 +173,14 @@ int removal_start(struct warden *warden, const char *id, struct waiter **waiters
     removal->next = warden->removals;
     warden->removals = removal;
     return 0;
+}
+
+static bool being_removed(const struct warden *warden, const char *id)
+{
+    const struct removal *removal = warden->removals;
+    while (removal != NULL && strcmp(removal->id, id) != 0)
+        removal = removal->next;
+    return removal != NULL;
 }
 
 static int remove_files(struct sandbox *sandbox, struct error *err)
@@ -212,8 +222,8 @@ static void finish(struct sandbox *sandbox)
         sandbox->deadline_ms = warden_now_ms() + RETRY_MS;
         return;
     }
-    /* What is being copied is not taken away; a copy that nobody wants any more is. */
-    if (sandbox->remove && copy_uses(warden, sandbox->id)) {
+    /* What is being copied is not taken away; a copy that nobody wants any more is, all of it. */
+    if (sandbox->remove && (copy_uses(warden, sandbox->id) || being_removed(warden, sandbox->id))) {
         copy_cancel(warden, sandbox->id);
         sandbox->deadline_ms = warden_now_ms() + RETRY_MS;
         return;

@@ -145,7 +145,8 @@ void storage_clone_release(struct clone_place *place);
 
 /* The copy is the layer of `id` from now on. */
 int storage_clone_commit(const struct storage *storage, const char *id, struct error *err);
-/* Gives up a copy whose child was killed: what there is of it waits for storage_destroy(). */
+/* Gives up a copy whose child was killed: what there is of it is gone or, when `slow`, waits for
+ * storage_destroy(). */
 void storage_clone_abandon(const struct storage *storage, const char *id);
 
 /* Removes the folder of copies if it is empty. Only while none is being made. */

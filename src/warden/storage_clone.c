@@ -214,15 +214,21 @@ int storage_clone_commit(const struct storage *storage, const char *id, struct e
     return 0;
 }
 
+/* Whatever step its child was killed at. Where removing takes long the whole place is put aside: it
+ * is an ordinary directory then. */
 void storage_clone_abandon(const struct storage *storage, const char *id)
 {
-    char from[CLONE_PATH_MAX], place[CLONE_PATH_MAX], to[CLONE_PATH_MAX];
-    clone_path(from, id, "/" LAYER);
+    char place[CLONE_PATH_MAX], to[CLONE_PATH_MAX];
+    struct error err;
     clone_path(place, id, "");
     snprintf(to, sizeof(to), "%s" STORAGE_DELETED, id);
-    if (renameat2(storage->fd, from, storage->fd, to, RENAME_NOREPLACE) < 0 && errno != ENOENT)
+    if (!storage->backend->slow) {
+        if (storage_clone_discard(storage, id, &err) < 0)
+            log_error("what is left of the copy %s: %s", id, err.message);
+    } else if (renameat2(storage->fd, place, storage->fd, to, RENAME_NOREPLACE) < 0 &&
+               errno != ENOENT) {
         log_error("the copy %s stays until the next start: %s", id, strerror(errno));
-    unlinkat(storage->fd, place, AT_REMOVEDIR);
+    }
 }
 
 /* A child of a warden that was killed ends soon: it has nobody to work for. */

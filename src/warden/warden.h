@@ -49,6 +49,7 @@ struct connection {
 /* A child that removes a layer, which takes as long as the layer is big. */
 struct removal {
     struct removal *next;
+    char id[PLAN_ID_MAX + 1];
     pid_t pid;
     struct waiter *waiters;
 };

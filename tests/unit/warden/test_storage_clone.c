@@ -232,6 +232,14 @@ static void given_up_and_swept(void **state)
     assert_int_equal(storage_clone_sweep(&f->storage, &err), 0);
     assert_false(storage_exists(&f->storage, STORAGE_CLONES));
 
+    /* Left half made, and put aside. */
+    files = 0;
+    assert_int_equal(copy(f, "two", &watch, QUOTA, &err), -1);
+    storage_clone_abandon(&f->storage, "two");
+    storage_clone_tidy(&f->storage);
+    assert_false(storage_exists(&f->storage, STORAGE_CLONES));
+    assert_int_equal(storage_destroy(&f->storage, "two", &err), 0);
+
     /* Left whole, and put aside. */
     assert_int_equal(copy(f, "two", NULL, QUOTA, &err), 0);
     storage_clone_abandon(&f->storage, "two");
