@@ -53,6 +53,19 @@ static void read_stream(struct client *c, uint64_t sequence, unsigned stream, ui
     client_expect(c, &agent_timed_schema, 10, ret_timed);
 }
 
+/* The end of a stream is a change too, and may come after the answer to a run. */
+static void wait_for_ends(struct client *c, uint64_t pid)
+{
+    for (unsigned stream = LOG_STDOUT; stream <= LOG_STDERR; stream++) {
+        const struct agent_log_read request = {.pid = pid, .stream = stream, .max = 1};
+        struct agent_log log = {.open = 1};
+        while (log.open) {
+            client_send(c, &agent_log_read_schema, 8, &request);
+            client_expect(c, &agent_log_schema, 8, &log);
+        }
+    }
+}
+
 static void test_changes(void **state)
 {
     struct fixture *f = *state;
@@ -60,9 +73,11 @@ static void test_changes(void **state)
     struct agent_process process;
     assert_int_equal(ask(&c, 0).count, 0);
     client_run(&c, f, "true", &process); /* writes nothing */
+    wait_for_ends(&c, process.pid);
     assert_int_equal(ask(&c, 0).count, 0);
     client_run(&c, f, "echo one", &process);
     uint64_t first = process.pid;
+    wait_for_ends(&c, first);
     struct changes changes = ask(&c, 0);
     assert_int_equal(changes.count, 1);
     assert_int_equal(changes.items[0].pid, first);
