@@ -356,7 +356,7 @@ static void test_input(void **state)
     }
     assert_true(refused > 0);
     unsigned waiting = BYTES / PROCESS_INPUT_CHUNK - taken - refused;
-    assert_int_equal(waiting, PROCESS_INPUTS_MAX);
+    assert_true(waiting <= PROCESS_INPUTS_MAX); /* cat may have been slow to fill what it can */
     client_send(&c, &agent_stdin_end_schema, 2000, &(struct agent_ref){.name = "cat"});
     read_to_end(&out, &got);
     assert_int_equal(got.streams[0].len, 6 + (taken + waiting) * PROCESS_INPUT_CHUNK);
