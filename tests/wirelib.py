@@ -38,6 +38,7 @@ MESSAGES = {
     "WARDEN_UPDATE": (26, [(1, STR, "id"), (2, U64, "memory_bytes"), (3, U64, "cpu_millis"),
                            (4, U64, "pids_max"), (5, U64, "disk_bytes")]),
     "WARDEN_FITS": (27, [(1, STR, "id"), (2, U64, "disk_bytes")]),
+    "WARDEN_SOCKET": (112, [(1, STR, "id"), (2, U64, "family")]),
     "AGENT_HELLO": (64, []),
     "AGENT_ABOUT": (65, [(1, U64, "version"), (2, U64, "started_ms")]),
     "AGENT_EXEC": (66, [(1, STR, "command"), (2, STRV, "argv"), (3, STR, "cwd"), (4, STRV, "env"),

@@ -67,7 +67,7 @@ static int wait_for(struct websocket *ws, uint32_t event, int64_t timeout_ms, st
 }
 
 struct websocket *websocket_new(struct loop *loop, int fd, bool is_client, struct slice early,
-                                size_t message_max, struct error *err)
+                                const struct websocket_options *options, struct error *err)
 {
     struct websocket *ws = calloc(1, sizeof(*ws));
     size_t cap = early.len > IN_SIZE ? early.len : IN_SIZE;
@@ -78,16 +78,20 @@ struct websocket *websocket_new(struct loop *loop, int fd, bool is_client, struc
         error_set(err, ERROR_LIMIT_EXCEEDED, "no memory for a WebSocket");
         return NULL;
     }
-    if (message_max == 0)
-        message_max = WEBSOCKET_MESSAGE_MAX;
-    *ws = (struct websocket){.loop = loop,
-                             .fd = fd,
-                             .is_client = is_client,
-                             .in = in,
-                             .in_end = early.len,
-                             .in_cap = cap,
-                             .peer_code = WS_CLOSE_ABNORMAL,
-                             .frames = {.from_client = !is_client, .message_max = message_max}};
+    const struct websocket_options none = {0};
+    if (options == NULL)
+        options = &none;
+    size_t message_max = options->message_max == 0 ? WEBSOCKET_MESSAGE_MAX : options->message_max;
+    *ws =
+        (struct websocket){.loop = loop,
+                           .fd = fd,
+                           .is_client = is_client,
+                           .in = in,
+                           .in_end = early.len,
+                           .in_cap = cap,
+                           .ping_ms = options->ping_ms == 0 ? WEBSOCKET_PING_MS : options->ping_ms,
+                           .peer_code = WS_CLOSE_ABNORMAL,
+                           .frames = {.from_client = !is_client, .message_max = message_max}};
     if (early.len > 0)
         memcpy(in, early.data, early.len);
     buf_init(&ws->message, message_max);
@@ -259,7 +263,7 @@ static int wait_readable(struct websocket *ws, struct error *err)
 {
     struct error why = {0};
     bool closing = ws->close_sent;
-    int64_t timeout_ms = closing ? WEBSOCKET_CLOSE_MS : WEBSOCKET_PING_MS;
+    int64_t timeout_ms = closing ? WEBSOCKET_CLOSE_MS : ws->ping_ms;
     if (wait_for(ws, EPOLLIN, timeout_ms, &why) == 0)
         return 0;
     if (why.code != ERROR_TIMEOUT || closing || ws->pinged)

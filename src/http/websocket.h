@@ -33,6 +33,7 @@ struct websocket;
 struct websocket_options {
     const char *const *protocols; /* subprotocols, the best first, NULL at the end; or NULL */
     size_t message_max;           /* 0: WEBSOCKET_MESSAGE_MAX */
+    int64_t ping_ms;              /* of silence before a ping; 0: WEBSOCKET_PING_MS */
 };
 
 /* Answers the exchange with 101. options may be NULL. UPGRADE_REQUIRED (426, with what is spoken

@@ -87,8 +87,7 @@ int websocket_accept(struct http_exchange *x, const struct websocket_options *op
     struct slice early;
     if (http_upgrade(x, "websocket", &fd, &early, err) != 0)
         return -1;
-    struct websocket *ws = websocket_new(http_loop(x), fd, false, early,
-                                         options == NULL ? 0 : options->message_max, err);
+    struct websocket *ws = websocket_new(http_loop(x), fd, false, early, options, err);
     if (ws == NULL)
         return -1;
     if (protocol != NULL)
@@ -176,8 +175,7 @@ int websocket_connect(struct http_client *client, const struct http_call *call,
         return -1;
     struct slice early;
     _cleanup_fd_ int fd = http_client_detach(client, &early);
-    struct websocket *ws = websocket_new(http_client_loop(client), fd, true, early,
-                                         options == NULL ? 0 : options->message_max, err);
+    struct websocket *ws = websocket_new(http_client_loop(client), fd, true, early, options, err);
     if (ws == NULL)
         return -1;
     steal_fd(&fd);

@@ -43,11 +43,12 @@ struct websocket {
     struct buf message;
     unsigned char control[WS_CONTROL_MAX]; /* a control frame's payload */
     unsigned control_len;
+    int64_t ping_ms;
     bool pinged; /* and nothing has come since */
     bool ended;  /* nothing more will be read */
     unsigned peer_code;
 };
 
-/* Takes the descriptor of a client's socket over, once it has succeeded. */
+/* Takes the descriptor of a client's socket over, once it has succeeded. options: NULL is fine. */
 struct websocket *websocket_new(struct loop *loop, int fd, bool is_client, struct slice early,
-                                size_t message_max, struct error *err);
+                                const struct websocket_options *options, struct error *err);

@@ -328,6 +328,39 @@ static void test_vanish(void **state)
     fixture_run(serve, NULL, vanish, NULL);
 }
 
+/* --- silence --- */
+
+static int serve_impatiently(struct http_exchange *x, void *ctx, struct error *err)
+{
+    struct fixture *f = ctx;
+    struct websocket_options options = {.ping_ms = 20};
+    struct websocket *ws = NULL;
+    struct error why = {0};
+    if (websocket_accept(x, &options, &ws, err) != 0)
+        return -1;
+    f->count = echo(ws, &why) < 0 ? (int)why.code : -1;
+    websocket_free(ws);
+    return 0;
+}
+
+/* A peer that does not answer a ping is dead. */
+static void keep_silent(struct fixture *f)
+{
+    f->count = 0;
+    int fd = raw_connect(f);
+    raw_sends(f, fd, ASK(KEY VERSION));
+    raw_expect(f, fd, "\x89"); /* with nothing behind it: a ping of length 0 */
+    for (int i = 0; i < 1000 && f->count == 0; i++)
+        co_sleep(f->loop, 10, NULL);
+    assert_int_equal(f->count, ERROR_TIMEOUT);
+    close(fd);
+}
+
+static void test_silence(void **state)
+{
+    fixture_run(serve_impatiently, NULL, keep_silent, NULL);
+}
+
 /* --- a plain upgrade --- */
 
 static int serve_raw(struct http_exchange *x, void *ctx, struct error *err)
@@ -376,7 +409,8 @@ int main(void)
         cmocka_unit_test(test_echo),          cmocka_unit_test(test_both_ways),
         cmocka_unit_test(test_server_closes), cmocka_unit_test(test_shutdown),
         cmocka_unit_test(test_handshakes),    cmocka_unit_test(test_talks),
-        cmocka_unit_test(test_vanish),        cmocka_unit_test(test_upgrade),
+        cmocka_unit_test(test_silence),       cmocka_unit_test(test_vanish),
+        cmocka_unit_test(test_upgrade),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
