@@ -91,6 +91,9 @@ int sandboxes_clone(struct sandboxes *s, const struct sandbox_clone *request, st
         "CLONE", arena_printf(arena, "Sandbox cloned successfully from %s", source.name)};
     if (check_request(s, request, &source, &row, err) < 0)
         return -1;
+    /* The check may have waited, and its source be gone. */
+    if (sandbox_find(s, request->workspace, source.id, err) == NULL)
+        return -1;
     return sandbox_add(s, &row, &event, arena, ret_info, err);
 }
 
