@@ -228,6 +228,7 @@ static const struct request_row {
     {&agent_terminal_input_schema, handle_terminal_input},
     {&agent_terminal_resize_schema, handle_terminal_resize},
     {&agent_terminal_close_schema, handle_terminal_close},
+    {&agent_terminal_hang_up_schema, handle_terminal_hang_up},
 };
 
 static const struct request_row *find_row(uint16_t type)

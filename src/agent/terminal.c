@@ -241,6 +241,15 @@ static void hang_up(struct terminal *terminal)
     tree_signal(&terminal->tree, SIGCONT); /* what is stopped could not end by itself */
 }
 
+void terminals_hang_up(struct agent *agent)
+{
+    for (struct terminal *t = agent->terminals; t != NULL; t = t->next)
+        if (!t->ended) {
+            t->reason = TERMINAL_CLOSED;
+            hang_up(t);
+        }
+}
+
 int terminal_close(struct agent *agent, struct terminal *terminal, const struct request *request,
                    struct error *err)
 {

@@ -121,6 +121,8 @@ void terminal_answer(struct agent *agent, const struct terminal *terminal,
 /* Ends it with all that runs in it. Answers with WIRE_OK when that is gone. */
 int terminal_close(struct agent *agent, struct terminal *terminal, const struct request *request,
                    struct error *err);
+/* Begins to end all of them. */
+void terminals_hang_up(struct agent *agent);
 /* Counts its idle time from now if nobody is attached. */
 void terminal_touch(struct terminal *terminal);
 
@@ -152,7 +154,7 @@ void terminal_let_go(struct agent *agent, struct terminal *terminal);
 /* --- terminal_requests.c --- */
 
 request_handler handle_terminal_open, handle_terminal_list, handle_terminal_attach,
-    handle_terminal_input, handle_terminal_resize, handle_terminal_close;
+    handle_terminal_input, handle_terminal_resize, handle_terminal_close, handle_terminal_hang_up;
 
 /* --- for the loop, as in process.h --- */
 

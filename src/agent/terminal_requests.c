@@ -101,3 +101,11 @@ int handle_terminal_close(struct agent *agent, const struct request *request, co
         return -1;
     return terminal_close(agent, terminal, request, err);
 }
+
+int handle_terminal_hang_up(struct agent *agent, const struct request *request, const void *msg,
+                            struct error *err)
+{
+    terminals_hang_up(agent);
+    connection_answer(agent, request->connection, &wire_ok_schema, request->id, NULL);
+    return 0;
+}

@@ -56,6 +56,7 @@ static int start_once(struct sandbox *sb, struct error *err)
 static int stop_once(struct sandbox *sb, struct error *err)
 {
     struct provider *p = sb->owner->provider;
+    sandbox_hang_up(sb);
     sandbox_agent_close(sb);
     tunnels_close_idle(sb);
     return p->ops->stop(p, sb->id, STOP_GRACE_MS, err);

@@ -83,6 +83,7 @@ struct sandbox {
     bool agent_connecting;
     struct co_cond agent_ready;
     struct timer agent_idle;
+    bool had_terminals;
     struct preview *previews;
     struct monitor *monitors;
     unsigned monitor_count;
@@ -172,6 +173,11 @@ void sandbox_restore_limits(struct sandbox *sb);
 /* processes.c */
 /* The sandbox's own variables with `over` laid over them. */
 struct slice sandbox_env_over(const struct sandbox *sb, struct arena *arena, struct slice over);
+
+/* terminals.c */
+/* Its shells are told that their terminals go, if it had any: a shell that somebody sits at ignores
+ * SIGTERM, and would make every stop last for all of its grace. */
+void sandbox_hang_up(struct sandbox *sb);
 
 /* agent_link.c */
 /* Finds a sandbox, waits while it is being made, and gives its agent's channel. Drop the sandbox

@@ -110,6 +110,7 @@ int terminal_attach(struct sandboxes *s, const char *workspace, const char *name
     if (t == NULL)
         return error_sys(err, "attaching to a terminal");
     t->loop = s->loop;
+    sb->had_terminals = true;
     t->sb = steal_ptr(sb);
     t->fd = steal_fd(&fd);
     buf_init(&t->in, FRAME_MAX);

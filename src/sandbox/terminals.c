@@ -6,13 +6,16 @@
 
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "base/limits.h"
 #include "base/names.h"
+#include "loop/net.h"
 #include "sandbox/state.h"
 
 enum {
     ANSWER_MS = 30 * 1000,
     CLOSE_MS = TERMINAL_GRACE_MS + 30 * 1000,
+    HANG_UP_MS = 1000,
     SESSION_RANDOM = 12,
 };
 
@@ -56,6 +59,7 @@ int sandbox_terminal_open(struct sandboxes *s, const char *workspace, const char
         request.cwd = "/workspace";
     if (request.user == NULL)
         request.user = "root";
+    sb->had_terminals = true;
     return channel_call(channel, &agent_terminal_open_schema, &request, &agent_terminal_schema,
                         arena, ret_terminal, ANSWER_MS, err);
 }
@@ -135,4 +139,18 @@ int sandbox_terminal_close(struct sandboxes *s, const char *workspace, const cha
     if (terminal_session_check(session, err) < 0)
         return -1;
     return ask(s, workspace, name, &agent_terminal_close_schema, &request, CLOSE_MS, err);
+}
+
+/* Nobody waits for an answer: whether it heard or not, what follows is the end. */
+void sandbox_hang_up(struct sandbox *sb)
+{
+    struct provider *p = sb->owner->provider;
+    unsigned char frame[FRAME_HEADER_SIZE];
+    _cleanup_fd_ int fd = -1;
+    if (!sb->had_terminals)
+        return;
+    sb->had_terminals = false;
+    frame_header_encode(frame, &(struct frame_header){.type = AGENT_TERMINAL_HANG_UP, .id = 1});
+    if (p->ops->connect(p, sb->id, &fd, NULL) == 0)
+        net_write(sb->owner->loop, fd, frame, sizeof(frame), HANG_UP_MS, NULL);
 }

@@ -341,6 +341,7 @@ static const struct wire_field terminal_ref_fields[] = {
 };
 SCHEMA(agent_terminal_close_schema, AGENT_TERMINAL_CLOSE, struct agent_terminal_ref,
        terminal_ref_fields);
+SCHEMA_EMPTY(agent_terminal_hang_up_schema, AGENT_TERMINAL_HANG_UP);
 
 static const struct wire_field changes_fields[] = {
     U64(1, struct agent_changes, after),
@@ -564,6 +565,7 @@ const struct wire_schema *const wire_schemas[] = {
     &agent_terminal_taken_schema,
     &agent_terminal_resize_schema,
     &agent_terminal_close_schema,
+    &agent_terminal_hang_up_schema,
     &agent_changes_schema,
     &agent_change_schema,
     &agent_timed_read_schema,

@@ -73,6 +73,7 @@ enum wire_type {
     AGENT_TERMINAL_TAKEN = 103,  /* struct agent_terminal_taken */
     AGENT_TERMINAL_RESIZE = 104, /* struct agent_terminal_resize → WIRE_OK */
     AGENT_TERMINAL_CLOSE = 105,  /* struct agent_terminal_ref → WIRE_OK once nothing runs in it */
+    AGENT_TERMINAL_HANG_UP = 106, /* → WIRE_OK at once: all sessions are being closed */
     WARDEN_SOCKET = 112, /* struct warden_socket → WIRE_OK, and a descriptor with its first byte */
 
     AGENT_CHANGES = 120, /* struct agent_changes → AGENT_CHANGE …, then WIRE_OK */
@@ -632,7 +633,7 @@ extern const struct wire_schema agent_hello_schema, agent_about_schema, agent_ex
 extern const struct wire_schema agent_terminal_open_schema, agent_terminal_schema,
     agent_terminal_list_schema, agent_terminal_attach_schema, agent_terminal_output_schema,
     agent_terminal_exit_schema, agent_terminal_input_schema, agent_terminal_taken_schema,
-    agent_terminal_resize_schema, agent_terminal_close_schema;
+    agent_terminal_resize_schema, agent_terminal_close_schema, agent_terminal_hang_up_schema;
 extern const struct wire_schema agent_changes_schema, agent_change_schema, agent_timed_read_schema,
     agent_timed_schema;
 extern const struct wire_schema file_stat_schema, file_list_schema, file_read_schema,

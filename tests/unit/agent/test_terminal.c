@@ -502,6 +502,30 @@ static void test_close(void **state)
     client_close(&c);
 }
 
+static void test_hang_up(void **state)
+{
+    const struct fixture *f = *state;
+    struct viewer a, b;
+    struct client c = client_open(f);
+    client_send(&c, &agent_terminal_hang_up_schema, 1, NULL); /* nobody is there */
+    client_expect(&c, &wire_ok_schema, 1, NULL);
+    start(f, "t16", "cat");
+    start(f, "t17", "trap '' HUP; echo stays; while :; do sleep 0.05; done");
+    attach(&a, f, "t16");
+    attach(&b, f, "t17");
+    await(&b, "stays\r\n");
+    client_send(&c, &agent_terminal_hang_up_schema, 2, NULL);
+    client_expect(&c, &wire_ok_schema, 2, NULL);
+    await_end(&a);
+    await_end(&b);
+    assert_int_equal(a.end.signal, SIGHUP);
+    assert_int_equal(b.end.signal, SIGKILL);
+    assert_int_equal(a.end.reason, TERMINAL_CLOSED);
+    leave(&a);
+    leave(&b);
+    client_close(&c);
+}
+
 static void test_idle(void **state)
 {
     const struct fixture *f = *state;
@@ -611,6 +635,7 @@ int main(void)
         TEST(test_input_is_counted),
         TEST(test_open_or_existing),
         TEST(test_close),
+        TEST(test_hang_up),
         TEST(test_idle),
         TEST(test_limits),
         TEST(test_bad_requests),
