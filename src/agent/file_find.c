@@ -136,7 +136,8 @@ static int best_first(const void *a, const void *b)
 
 static int send_best(struct finder *finder, struct error *err)
 {
-    qsort(finder->best, finder->best_count, sizeof(*finder->best), best_first);
+    if (finder->best_count > 0)
+        qsort(finder->best, finder->best_count, sizeof(*finder->best), best_first);
     finder->cut |= finder->more;
     bool cut = finder->cut;
     for (size_t i = 0; i < finder->best_count; i++) {

@@ -24,7 +24,7 @@
 #include "base/limits.h"
 #include "wire/messages.h"
 
-enum { HOUSE_EVERY_MS = 5 * 60 * 1000 };
+enum { HOUSE_EVERY_MS = 5 * 60 * 1000, HOUSE_AGAIN_MS = 1000 };
 
 static void become_child(void)
 {
@@ -87,11 +87,16 @@ static void keep_house(struct agent *agent)
 {
     struct file_workers *workers = &agent->file_workers;
     workers->house_at = 0;
-    if (workers->housekeeper == 0 && access(agent->config.state_dir, F_OK) == 0)
+    if (access(agent->config.state_dir, F_OK) < 0)
+        return;
+    /* One at a time: what this one has passed already is for the next. */
+    if (workers->housekeeper == 0)
         workers->housekeeper = start_housekeeper(agent, false);
+    else
+        workers->house_at = agent_monotonic_ms() + HOUSE_AGAIN_MS;
     if (workers->housekeeper < 0) { /* no process to be had now */
         workers->housekeeper = 0;
-        workers->house_at = agent_monotonic_ms() + HOUSE_EVERY_MS;
+        workers->house_at = agent_monotonic_ms() + HOUSE_AGAIN_MS;
     }
 }
 
@@ -123,7 +128,7 @@ void files_worker_reaped(struct agent *agent, pid_t pid, int status)
     struct file_workers *workers = &agent->file_workers;
     if (pid == workers->housekeeper) {
         workers->housekeeper = 0;
-        if (WIFEXITED(status) && WEXITSTATUS(status) != 0) /* something is left */
+        if (WIFEXITED(status) && WEXITSTATUS(status) != 0 && workers->house_at == 0)
             workers->house_at = agent_monotonic_ms() + HOUSE_EVERY_MS;
         return;
     }

@@ -221,15 +221,11 @@ static void recover_one(int dir_fd, const char *name, const char *state_dir)
 void tree_journals_recover(const char *state_dir)
 {
     int fd = state_dir_find(state_dir, STATE_TREES);
-    if (fd < 0)
-        return;
-    _cleanup_dir_ DIR *dir = fdopendir(fd);
-    if (dir == NULL) {
+    _cleanup_dir_ DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+    if (fd >= 0 && dir == NULL)
         close(fd);
-        return;
-    }
     const struct dirent *entry;
-    while ((entry = readdir(dir)) != NULL)
+    while (dir != NULL && (entry = readdir(dir)) != NULL)
         if (entry->d_name[0] != '.')
             recover_one(fd, entry->d_name, state_dir);
     state_dir_tidy(state_dir, STATE_TREES);
