@@ -90,7 +90,7 @@ ROWS = [
 
     # Unknown fields
     create(400, "UNKNOWN_FIELD", "nmae", {"metadata": {"nmae": "x"}}),
-    create(400, "UNKNOWN_FIELD", "labels", {"metadata": {"labels": {}}}),
+    create(400, "UNKNOWN_FIELD", "label", {"metadata": {"label": {}}}),
     create(400, "UNKNOWN_FIELD", "name", {"name": "x"}),
     create_spec(400, "UNKNOWN_FIELD", "memory", memory="1Gi"),
     create_spec(400, "UNKNOWN_FIELD", "memroy", resources={"memroy": "1Gi"}),
@@ -304,9 +304,9 @@ def test_refused(server, names, row):
 
 
 def test_method_not_allowed_says_what_is(server, names):
-    answer = server.request("PATCH", f"/v0/sandbox/{names['box']}")
+    answer = server.request("POST", f"/v0/sandbox/{names['box']}")
     allowed = {method.strip() for method in answer.headers["Allow"].split(",")}
-    assert {"GET", "DELETE"} <= allowed and "PATCH" not in allowed
+    assert {"GET", "PUT", "PATCH", "DELETE"} <= allowed and "POST" not in allowed
 
 
 def test_deleting_twice(server):
