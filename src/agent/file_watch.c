@@ -117,7 +117,7 @@ static bool is_ignored(const struct watcher *w, const struct watch_dir *dir, con
         return true;
     if (is_hidden(name))
         return true;
-    if (dir->parent == NULL && strcmp(w->root, "/") == 0 && strcmp(name, STATE_DIR + 1) == 0)
+    if (dir->parent == NULL && strcmp(w->root, "/") == 0 && strcmp(name, &STATE_DIR[1]) == 0)
         return true;
     return w->ignore.len > 0 && watch_dir_path(dir, name, path) &&
            globs_match(w->ignore, path, name);

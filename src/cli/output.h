@@ -28,9 +28,9 @@ int output_json(const yyjson_val *value, struct error *err);
 void output_error(const struct error *err);
 
 /*
- * A line on stderr about a long transfer: "  12.3 MiB of 100.0 MiB (12%)  8.1 MiB/s  0:10 left". Only for somebody who looks at
- * it: stderr is a terminal and, when the bytes go to stdout, that is none. The first half second
- * passes without a word.
+ * A line on stderr about a long transfer: "  12.3 MiB of 100.0 MiB (12%)  8.1 MiB/s  0:10 left".
+ * Only for somebody who looks at it: stderr is a terminal and, when the bytes go to stdout, that is
+ * none. The first half second passes without a word.
  */
 struct progress {
     bool shown;
