@@ -173,9 +173,13 @@ static int look_into(struct watcher *w, struct watch_dir *dir, bool report)
         close(fd);
         return 0;
     }
-    _cleanup_dir_ DIR *names = fdopendir(fd);
+    /* Opened again: btrfs lists what was there at the opening, and the watch stands only now. */
+    int listed = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    close(fd);
+    fd = listed;
+    _cleanup_dir_ DIR *names = fd < 0 ? NULL : fdopendir(fd);
     if (names == NULL) {
-        close(fd);
+        cleanup_fd(&fd);
         return -1;
     }
     const struct dirent *entry;
