@@ -5,6 +5,7 @@
  * is cut into pieces; whatever the cuts, the frames put together are the bytes that went in.
  */
 
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
