@@ -111,35 +111,6 @@ static const struct json_field put_fields[] = {
     {"path", JSON_IGNORED},
 };
 
-static int write_file(struct http_exchange *x, const struct file_place *place, uint64_t mode,
-                      struct slice content, struct error *err)
-{
-    _cleanup_(cleanup_file_transfer) struct file_transfer *t = NULL;
-    struct file_entry entry;
-
-    if (file_write_begin(place->sandboxes, place->workspace, place->sandbox, place->path, mode, &t,
-                         err) < 0)
-        return -1;
-    for (size_t len; content.len > 0; content.data += len, content.len -= len) {
-        len = content.len < WIRE_DATA_CHUNK ? content.len : WIRE_DATA_CHUNK;
-        if (file_write_chunk(t, len, err) < 0 || file_transfer_put(t, content.data, len, err) < 0)
-            return -1;
-    }
-    if (file_write_commit(t, http_arena(x), &entry, err) < 0)
-        return -1;
-    return file_reply_message(x, place, "File created/updated successfully", err);
-}
-
-static int make_directory(struct http_exchange *x, const struct file_place *place, uint64_t mode,
-                          struct error *err)
-{
-    struct file_entry entry;
-    if (sandbox_file_mkdir(place->sandboxes, place->workspace, place->sandbox, place->path, mode,
-                           http_arena(x), &entry, err) < 0)
-        return -1;
-    return file_reply_message(x, place, "Directory created successfully", err);
-}
-
 int box_file_put(struct http_exchange *x, const struct route_params *params, void *ctx,
                  struct error *err)
 {
@@ -159,8 +130,8 @@ int box_file_put(struct http_exchange *x, const struct route_params *params, voi
                                    &request, err) < 0) ||
         (request.permissions != NULL && permissions_parse(request.permissions, &mode, err) < 0))
         return -1;
-    return request.is_directory ? make_directory(x, &place, mode, err)
-                                : write_file(x, &place, mode, request.content, err);
+    const struct file_put put = {request.content, request.is_directory, mode};
+    return file_put_make(x, &place, &put, err);
 }
 
 /* --- DELETE --- */

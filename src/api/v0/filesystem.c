@@ -211,33 +211,42 @@ static int read_put(struct http_exchange *x, struct file_put *ret_put, struct er
     return file_put_read(http_arena(x), body, ret_put, err);
 }
 
-static int put_file(struct http_exchange *x, const struct file_place *place, uint64_t mode,
-                    struct slice content, struct error *err)
+static int put_content(struct http_exchange *x, const struct file_place *place,
+                       const struct file_put *put, struct error *err)
 {
     _cleanup_(cleanup_file_transfer) struct file_transfer *t = NULL;
+    struct slice content = put->content;
     struct file_entry entry;
 
-    if (file_write_begin(place->sandboxes, place->workspace, place->sandbox, place->path, mode, &t,
-                         err) < 0)
+    if (file_write_begin(place->sandboxes, place->workspace, place->sandbox, place->path, put->mode,
+                         &t, err) < 0)
         return -1;
     for (size_t len; content.len > 0; content.data += len, content.len -= len) {
         len = content.len < WIRE_DATA_CHUNK ? content.len : WIRE_DATA_CHUNK;
         if (file_write_chunk(t, len, err) < 0 || file_transfer_put(t, content.data, len, err) < 0)
             return -1;
     }
-    if (file_write_commit(t, http_arena(x), &entry, err) < 0)
-        return -1;
-    return file_reply_message(x, place, "File created/updated successfully", err);
+    return file_write_commit(t, http_arena(x), &entry, err);
 }
 
 static int put_directory(struct http_exchange *x, const struct file_place *place, uint64_t mode,
                          struct error *err)
 {
     struct file_entry entry;
-    if (sandbox_file_mkdir(place->sandboxes, place->workspace, place->sandbox, place->path, mode,
-                           http_arena(x), &entry, err) < 0)
-        return -1;
-    return file_reply_message(x, place, "Directory created successfully", err);
+    return sandbox_file_mkdir(place->sandboxes, place->workspace, place->sandbox, place->path, mode,
+                              http_arena(x), &entry, err);
+}
+
+int file_put_make(struct http_exchange *x, const struct file_place *place,
+                  const struct file_put *put, struct error *err)
+{
+    if (put->is_directory)
+        return put_directory(x, place, put->mode, err) < 0
+                   ? -1
+                   : file_reply_message(x, place, "Directory created successfully", err);
+    return put_content(x, place, put, err) < 0
+               ? -1
+               : file_reply_message(x, place, "File created/updated successfully", err);
 }
 
 int v0_file_put(struct http_exchange *x, const struct route_params *params, void *ctx,
@@ -252,8 +261,7 @@ int v0_file_put(struct http_exchange *x, const struct route_params *params, void
         return file_receive_raw(x, &place, err);
     if (read_put(x, &put, err) < 0)
         return -1;
-    return put.is_directory ? put_directory(x, &place, put.mode, err)
-                            : put_file(x, &place, put.mode, put.content, err);
+    return file_put_make(x, &place, &put, err);
 }
 
 /* --- DELETE --- */

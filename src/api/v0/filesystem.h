@@ -48,6 +48,9 @@ struct file_put {
 };
 int file_put_read(struct arena *arena, yyjson_val *object, struct file_put *ret_put,
                   struct error *err);
+/* Makes it so, and answers. */
+int file_put_make(struct http_exchange *x, const struct file_place *place,
+                  const struct file_put *put, struct error *err);
 
 /* ?recursive= or {"recursive": …}. */
 int file_wants_recursive(struct http_exchange *x, bool fallback, bool *ret_recursive,
