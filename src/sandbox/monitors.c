@@ -329,7 +329,7 @@ int sandbox_monitor_start(struct sandboxes *s, const char *workspace, const char
     _cleanup_sandbox_ struct sandbox *sb = NULL;
     uint64_t pid, started_ms;
     bool running;
-    if (find_process(s, workspace, name, process, &sb, &pid, &started_ms, &running, err) < 0)
+    if (find_process(s, workspace, name, process, &sb, &pid, &started_ms, &running, err) != 0)
         return -1;
     if (!running)
         return error_set(err, ERROR_NOT_RUNNING, "process %" PRIu64 " has ended", pid);
@@ -360,7 +360,7 @@ int sandbox_monitor_stop(struct sandboxes *s, const char *workspace, const char 
     _cleanup_sandbox_ struct sandbox *sb = NULL;
     uint64_t pid, started_ms;
     bool running;
-    if (find_process(s, workspace, name, process, &sb, &pid, &started_ms, &running, err) < 0)
+    if (find_process(s, workspace, name, process, &sb, &pid, &started_ms, &running, err) != 0)
         return -1;
     struct monitor *m = find(sb, pid);
     if (m == NULL)

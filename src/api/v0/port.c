@@ -42,7 +42,7 @@ int v0_port_tunnel(struct http_exchange *x, const struct route_params *params, v
     const struct api_call *call = ctx;
     struct loop *loop = http_loop(x);
     __attribute__((cleanup(cleanup_tunnel))) struct tunnel *tunnel = NULL;
-    uint16_t port;
+    uint16_t port = 0;
     int fd;
     struct slice early = {0};
     if (take_port(params, &port, err) < 0)
