@@ -204,6 +204,8 @@ static void driver(void *arg)
             drive_copy(sb);
         else if (sb->goal == GOAL_RUNNING && !sb->up)
             drive_start(sb);
+        else if (sb->goal == GOAL_RUNNING && sb->exited) /* while that was being recorded */
+            sandbox_lost(sb, SANDBOX_FAILED, "Sandbox ended unexpectedly");
         else if (sb->goal == GOAL_STOPPED && sb->up)
             drive_stop(sb);
         else

@@ -64,8 +64,7 @@ static void save_event(struct sandbox *sb)
         log_error("sandbox %s: recording its state: %s", sb->id, err.message);
 }
 
-/* One whose status says that it runs, and that does not. */
-static void lost(struct sandbox *sb, enum sandbox_status status, const char *why)
+void sandbox_lost(struct sandbox *sb, enum sandbox_status status, const char *why)
 {
     sb->goal = GOAL_STOPPED;
     sb->up = false;
@@ -107,7 +106,8 @@ static void resume(struct sandbox *sb, const struct census *census)
     if (resume_clone(sb))
         return;
     if (sb->status == SANDBOX_RUNNING && !sb->up) {
-        lost(sb, SANDBOX_STOPPED, "Sandbox was not running any more when the server came back");
+        sandbox_lost(sb, SANDBOX_STOPPED,
+                     "Sandbox was not running any more when the server came back");
         return;
     }
     if (sb->up && sb->goal == GOAL_RUNNING) {
@@ -120,7 +120,7 @@ static void resume(struct sandbox *sb, const struct census *census)
     }
     if (sb->goal == GOAL_STOPPED && !sb->up) {
         if (sb->status == SANDBOX_STOPPING)
-            lost(sb, SANDBOX_STOPPED, "Sandbox stopped successfully");
+            sandbox_lost(sb, SANDBOX_STOPPED, "Sandbox stopped successfully");
         return;
     }
     sandbox_drive(sb);
@@ -215,7 +215,7 @@ int sandboxes_recover(struct sandboxes *s, struct error *err)
 static void check_running(struct sandbox *sb, const struct census *census)
 {
     if (!sb->driven && sb->status == SANDBOX_RUNNING && !census_running(census, sb->id))
-        lost(sb, SANDBOX_FAILED, "Sandbox ended while nobody was watching");
+        sandbox_lost(sb, SANDBOX_FAILED, "Sandbox ended while nobody was watching");
 }
 
 static void compare(void *arg)
@@ -254,8 +254,9 @@ static void note_exit(void *arg)
 {
     struct exit_note *note = arg;
     struct sandboxes *s = note->sb->owner;
-    lost(note->sb, SANDBOX_FAILED,
-         note->out_of_memory ? "Sandbox ended: out of memory" : "Sandbox ended unexpectedly");
+    sandbox_lost(note->sb, SANDBOX_FAILED,
+                 note->out_of_memory ? "Sandbox ended: out of memory"
+                                     : "Sandbox ended unexpectedly");
     sandbox_drop(note->sb);
     free(note);
     if (--s->drivers == 0)

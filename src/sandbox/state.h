@@ -151,6 +151,10 @@ void metrics_free(struct sandboxes *s);
 void metrics_started(struct sandbox *sb); /* its counters begin at zero */
 void metrics_forget(struct sandbox *sb);  /* on a coroutine: its history goes */
 
+/* recover.c */
+/* For one whose status says that it runs, and that does not. */
+void sandbox_lost(struct sandbox *sb, enum sandbox_status status, const char *why);
+
 /* lifecycle.c */
 void sandbox_drive(struct sandbox *sb); /* sees to it that the goal is worked on */
 /* Takes a step again for as long as the provider is away, or clearing up. */
