@@ -18,7 +18,7 @@ from cella_server import bin_dir
 @pytest.fixture(scope="module")
 def bl(server, tmp_path_factory):
     """Runs a line as a shell would; fails when it fails."""
-    folder = tmp_path_factory.mktemp("seed")
+    folder = tmp_path_factory.mktemp("as-written")
     (folder / "local-file.txt").write_bytes(b"from a local file\n\x00\xff")
     env = dict(os.environ, PATH=f"{bin_dir()}:{os.environ['PATH']}", CELLA_URL=server.url,
                CELLA_API_KEY=server.key)
