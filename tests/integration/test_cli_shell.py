@@ -285,6 +285,7 @@ def test_the_sandbox_stops(seat, server):
 def test_sigstop_and_back(seat):
     """Suspended from outside, the terminal is the other program's; back, it is raw again."""
     one = seat("--", "cat")
+    wait_until(lambda: not one.restored(), DEADLINE, "raw")  # before, this terminal echoes too
     one.type("here\n")
     one.await_(b"here\r\nhere\r\n")
     one.process.send_signal(signal.SIGTSTP)
