@@ -71,7 +71,7 @@ def test_fork_bomb(server, small, neighbour):
     began = time.monotonic()
     assert server.request("GET", "/health").status == 200
     assert neighbour.exec("echo fine").stdout == "fine\n"
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < 30
     answer = small.request("POST", f"/process/{bomb}/kill", timeout=60)
     assert answer.status == 200, answer
     assert small.run("ls -d /proc/[0-9]* | wc -l") < "9"
@@ -89,7 +89,7 @@ def test_setsid_is_no_escape_from_kill(small):
 def test_timeout_ends_the_whole_tree(small):
     began = time.monotonic()
     done = small.exec("setsid sleep 4712 & sleep 4712", timeout=1)
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < 30
     assert done.exit_code != 0
     assert small.exec("pgrep -f '^sleep 4712'").exit_code == 1
 
@@ -127,8 +127,10 @@ def test_cpu_limit(small):
     assert float(done.stdout) < 2.2, done
 
 
-def test_process_limit_is_the_sandboxes_own(small, neighbour):
-    done = small.python(
+def test_process_limit_is_the_sandboxes_own(server):
+    """With memory to spare: one that is short of it spends its time looking for some."""
+    roomy = server.create(resources={"cpu": "2", "memory": "4Gi"})
+    done = roomy.python(
         "import os, time\n"
         "children = []\n"
         "try:\n"
@@ -140,12 +142,11 @@ def test_process_limit_is_the_sandboxes_own(small, neighbour):
         "except OSError as full:\n"
         "    print(full.errno, len(children))\n"
         "for pid in children:\n"
-        "    os.kill(pid, 9)\n", timeout=60)
-    if done.exit_code == 137:  # so little memory that it was there first
-        return
+        "    os.kill(pid, 9)\n", timeout=90)
     assert done.exit_code == 0, done
     number, made = map(int, done.stdout.split())
     assert number == 11 and made < 5000, done
+    roomy.delete()
 
 
 def test_output_is_bounded(sandbox):
