@@ -71,7 +71,7 @@ def test_fork_bomb(server, small, neighbour):
     began = time.monotonic()
     assert server.request("GET", "/health").status == 200
     assert neighbour.exec("echo fine").stdout == "fine\n"
-    assert time.monotonic() - began < 30
+    assert time.monotonic() - began < 10
     answer = small.request("POST", f"/process/{bomb}/kill", timeout=60)
     assert answer.status == 200, answer
     assert small.run("ls -d /proc/[0-9]* | wc -l") < "9"
@@ -89,7 +89,7 @@ def test_setsid_is_no_escape_from_kill(small):
 def test_timeout_ends_the_whole_tree(small):
     began = time.monotonic()
     done = small.exec("setsid sleep 4712 & sleep 4712", timeout=1)
-    assert time.monotonic() - began < 30
+    assert time.monotonic() - began < 10
     assert done.exit_code != 0
     assert small.exec("pgrep -f '^sleep 4712'").exit_code == 1
 
