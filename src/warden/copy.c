@@ -259,6 +259,14 @@ int copy_request(struct connection *connection, uint32_t id, const struct warden
     return add_copy(connection, id, request, err);
 }
 
+int copy_each(const struct warden *warden, storage_fn fn, void *arg)
+{
+    int r = 0;
+    for (const struct copy *c = warden->copies; c != NULL && r == 0; c = c->next)
+        r = fn(c->id, arg);
+    return r;
+}
+
 bool copy_uses(const struct warden *warden, const char *id)
 {
     for (const struct copy *c = warden->copies; c != NULL; c = c->next)

@@ -160,7 +160,7 @@ struct list_answer {
     uint32_t id;
 };
 
-static int list_stopped(const char *name, void *arg)
+static int list_idle(const char *name, void *arg)
 {
     const struct list_answer *list = arg;
     if (plan_id_valid(name) && sandbox_find(list->connection->warden, name) == NULL) {
@@ -170,6 +170,8 @@ static int list_stopped(const char *name, void *arg)
     return 0;
 }
 
+/* What runs, what has files, and what is going to have them: whoever asked for a copy may have died
+ * before anybody recorded what it is for. */
 static int handle_list(struct connection *connection, uint32_t id, const union request *request,
                        struct error *err)
 {
@@ -182,7 +184,8 @@ static int handle_list(struct connection *connection, uint32_t id, const union r
                                            .start_time = s->start_time};
         wire_encode(&connection->out, &warden_entry_schema, id, &entry);
     }
-    if (storage_each(&warden->storage, list_stopped, &list, err) < 0)
+    if (copy_each(warden, list_idle, &list) < 0 ||
+        storage_each(&warden->storage, list_idle, &list, err) < 0)
         return -1;
     send_message(connection, &wire_ok_schema, id, NULL);
     return 0;

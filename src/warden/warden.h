@@ -125,6 +125,8 @@ void stats_answer(struct connection *connection, uint32_t id, const struct warde
 
 int copy_request(struct connection *connection, uint32_t id, const struct warden_clone *request,
                  struct error *err);
+/* The ids that copies are made for. Ends when `fn` does not return 0, with that. */
+int copy_each(const struct warden *warden, storage_fn fn, void *arg);
 /* Whether a copy of, or for, this sandbox is being made, or is to be. */
 bool copy_uses(const struct warden *warden, const char *id);
 /* Whether a sandbox must not be started: its layer is not there yet, or is being read. */

@@ -125,6 +125,18 @@ def begin_hanging(warden):
     return copiers(warden)
 
 
+def test_whoever_comes_next_sees_a_copy_under_way(hanging):
+    """Whoever asked for it was killed before it had been recorded: it must not become a layer that
+    nobody knows of."""
+    begin_hanging(hanging)
+    assert sorted(hanging.list()) == ["copy", "source"]
+    hanging.remove("copy")
+    assert sorted(hanging.list()) == ["source"]
+    wait_until(lambda: hanging.leaks(source="running") == [], "nothing is left")
+    hanging.remove("source")
+    assert hanging.leaks() == []
+
+
 def test_others_start_while_a_copy_takes_long(hanging):
     [pid] = begin_hanging(hanging)
     hanging.start("other")
