@@ -9,6 +9,7 @@ import time
 
 import pytest
 
+from cella_processes import JOB
 from cella_server import wait_until
 from cella_websocket import TEXT, Refused, Terminal
 
@@ -78,8 +79,7 @@ def test_job_control(terminal):
     t.await_(b"prompt> ")
     t.type("echo inter''rupted $?\n")
     t.await_(b"interrupted 130\r\n")
-    t.type("bash -c 'trap \"echo resu\\\"\\\"med\" CONT; echo sec\"\"ond; "
-           "while :; do sleep 0.05; done'\n")
+    t.type(JOB)
     t.await_(b"second\r\n")
     t.seen = b""
     t.type("\x1a")

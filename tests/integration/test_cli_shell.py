@@ -15,6 +15,7 @@ import time
 
 import pytest
 
+from cella_processes import JOB
 from cella_server import PATIENCE, wait_until
 
 DEADLINE = 30
@@ -143,7 +144,7 @@ def test_job_control(seat):
     one.type("\x03")
     one.await_(b"ready> ")
     one.seen = b""
-    one.type("bash -c 'trap \"echo resu\\\"\\\"med\" CONT; echo sec\"\"ond; while :; do sleep 0.05; done'\n")
+    one.type(JOB)
     one.await_(b"second\r\n")
     one.type("\x1a")
     one.await_(b"Stopped")

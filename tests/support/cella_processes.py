@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What tests of processes share: starting them, ending them, and one that listens."""
+"""What tests of processes share: starting them, ending them, one that listens, one to stop and go on."""
 
 # Listens where its arguments say ("tcp-0.0.0.0-8080", "udp-::-53") until it is killed.
 LISTEN = """
@@ -19,6 +19,12 @@ for where in sys.argv[1:]:
 print("listening", flush=True)
 time.sleep(1000)
 """
+
+# A line to type: says that it runs, and when it goes on after a stop; an interrupt ends it. No loop of a
+# shell's: one that gets an interrupt just as a command in it ends takes it for the command's, and goes on.
+JOB = ("python3 -c 'import os, signal, time; signal.signal(signal.SIGINT, signal.SIG_DFL); "
+       "signal.signal(signal.SIGCONT, lambda *_: os.write(1, b\"resu\" + b\"med\\n\")); "
+       "os.write(1, b\"sec\" + b\"ond\\n\"); any(time.sleep(0.05) for _ in iter(int, 1))'\n")
 
 
 def post(sandbox, command, **fields):
