@@ -265,6 +265,8 @@ def test_a_slow_reader_takes_no_memory(server, sandbox):
     before = rss_kib(server.pids().cellad)
     with exec_stream(sandbox, "head -c 200000000 /dev/zero", FRAMES, name="flood") as stream:
         totals = []
+        # The answer comes when the shell runs; it may not have become `head` yet.
+        wait_until(lambda: sandbox.exec("pgrep -x head").stdout, 20, "the program")
 
         def standing_still():
             totals.append(sandbox.run("cat /proc/$(pgrep -x head)/io | grep wchar"))
