@@ -2,10 +2,14 @@
 """Fixtures shared by every folder of tests that needs a server: imported by their conftest.py."""
 
 import os
+import signal
 
 import pytest
 
 from cella_server import Server, bin_dir
+
+# A shell that runs this in the background has it ignore interrupts, and so everything started from here.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def _requirements():
