@@ -158,7 +158,7 @@ def test_a_new_warden_thaws(hanging):
     hanging.start_warden()
     wait_until(lambda: not frozen(hanging, "source"), "the source goes on")
     assert hanging.output("source", "echo fine") == "fine\n"
-    assert hanging.leaks(source="running") == []
+    wait_until(lambda: hanging.leaks(source="running") == [], "the clearing")
     hanging.remove("source")
 
 
@@ -172,9 +172,13 @@ def test_the_child_of_a_killed_warden_thaws_and_gives_up(own):
         own.restart_warden()
         wait_until(lambda: not frozen(own, "source"), "the source goes on")
         assert own.output("source", "echo fine") == "fine\n"
-    known = {name: "stopped" for name in own.list() if name != "source"}
-    assert own.leaks(source="running", **known) == []
-    for name in (*known, "source"):
+
+    def nothing_else():
+        known = {name: "stopped" for name in own.list() if name != "source"}
+        return own.leaks(source="running", **known) == []
+
+    wait_until(nothing_else, "the clearing")
+    for name in own.list():
         own.remove(name)
 
 
