@@ -279,7 +279,7 @@ class Server:
             # The kernel lets go of a dead process's mount namespace, and so of the loop device, a
             # moment after its end. Strangers who copied the machine's mounts while this server ran
             # keep the device for as long as they like; that is not ours to prove.
-            wait_until(lambda: not self.remains() or self._strangers_hold(), 5,
+            wait_until(lambda: not self.remains() or self._strangers_hold(), 30,
                        lambda: f"{self.remains()} gone\n{self.log()}")
         finally:
             self.destroy()
