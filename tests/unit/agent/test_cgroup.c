@@ -181,7 +181,7 @@ static void test_timeout_takes_all(void **state)
     struct client c = client_open(s->f);
     struct agent_process p;
     struct agent_exec exec = {
-        .command = escaping, .cwd = "/", .timeout_ms = 300, .flags = EXEC_WAIT};
+        .command = escaping, .cwd = "/", .timeout_ms = 2000, .flags = EXEC_WAIT};
     client_send(&c, &agent_exec_schema, 1, &exec);
     client_expect(&c, &agent_process_schema, 1, &p);
     assert_int_equal(p.state, PROCESS_TIMED_OUT);

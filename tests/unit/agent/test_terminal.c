@@ -312,9 +312,12 @@ static void test_input_has_a_limit(void **state)
     const struct fixture *f = *state;
     static const char piece[TERMINAL_CHUNK_MAX];
     struct client c = client_open(f);
+    struct viewer v;
     struct frame_header header;
     struct slice payload;
-    start(f, "t8", "stty raw -echo; sleep 1000");
+    start(f, "t8", "stty raw -echo; echo ready; sleep 1000");
+    attach(&v, f, "t8");
+    await(&v, "ready"); /* a line that gets too long would be dropped without end */
     int taken = 0;
     for (;; taken++) {
         struct agent_terminal_input input = {"t8", {piece, sizeof(piece)}};
@@ -325,6 +328,7 @@ static void test_input_has_a_limit(void **state)
     }
     assert_int_equal(header.type, WIRE_ERROR);
     assert_true(taken >= 1 && taken < 20);
+    leave(&v);
     client_close(&c);
 }
 
@@ -531,11 +535,11 @@ static void test_idle(void **state)
     const struct fixture *f = *state;
     struct client c = client_open(f);
     struct agent_terminal_open open = {
-        .session = "t14", .command = "sleep 1000", .cwd = "/", .idle_ms = 50};
+        .session = "t14", .command = "sleep 1000", .cwd = "/", .idle_ms = 1000};
     struct agent_terminal about = open_terminal(&c, &open);
     struct viewer v;
     attach(&v, f, "t14");
-    usleep(200 * 1000); /* somebody is there: it stays */
+    usleep(1200 * 1000); /* somebody is there: it stays */
     assert_int_equal(kill((pid_t)about.pid, 0), 0);
     leave(&v);
     while (kill((pid_t)about.pid, 0) == 0)
