@@ -95,7 +95,7 @@ def test_started_again_after_a_kill_from_inside_and_with_its_children(sandbox):
 
 
 def test_a_timeout_ends_it_between_two_starts(shared_sandbox):
-    done = post(shared_sandbox, "exit 1", restartOnFailure=True, waitForCompletion=True, timeout=2)
+    done = post(shared_sandbox, "exit 1", restartOnFailure=True, waitForCompletion=True, timeout=5)
     assert done["status"] == "timeout" and done["restartCount"] >= 2
 
 

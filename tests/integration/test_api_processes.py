@@ -142,7 +142,7 @@ def test_timeout_ends_the_whole_tree(sandbox):
 
 
 def test_timeout_of_a_process_nobody_waits_for(sandbox):
-    pid = post(sandbox, "echo before; sleep 1000", timeout=1)["pid"]
+    pid = post(sandbox, "echo before; sleep 1000", timeout=3)["pid"]
     ended = until_ended(sandbox, pid)
     assert (ended["status"], ended["exitCode"]) == ("timeout", 124)
     assert sandbox.logs(pid)["stdout"] == "before\n"

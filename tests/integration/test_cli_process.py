@@ -62,7 +62,7 @@ def test_where_and_with_what(box):
 
 
 def test_timeout(box):
-    done = box("exec", "echo before; sleep 60", "--timeout", 1)
+    done = box("exec", "echo before; sleep 60", "--timeout", 3)
     assert done.returncode == 124
     assert done.stdout == "before\n"
     assert "time was over" in done.stderr
