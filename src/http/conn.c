@@ -22,7 +22,8 @@
 
 enum {
     BURST_MAX = 4 << 20,
-    LINGER_MS = 1000,
+    LINGER_MS = 1000,           /* for a client that says nothing more … */
+    LINGER_MOST_MS = 30 * 1000, /* … and for one that goes on sending */
 };
 
 static void serve_spawn(struct http_conn *c);
@@ -183,7 +184,8 @@ static int watch_input(struct http_conn *c)
 }
 
 /* Closing a socket with unread bytes in it makes the kernel reset the connection, and the client
- * may lose the answer with that. So: say that nothing more comes, and read on for a moment. */
+ * may lose the answer with that. So: say that nothing more comes, and read on for as long as more
+ * is sent (a client may look for the answer at the end of its body only), within reason. */
 static void linger(struct http_conn *c)
 {
     buffer_release(c);
@@ -192,6 +194,7 @@ static void linger(struct http_conn *c)
         return;
     }
     c->state = CONN_LINGER;
+    c->linger_end = loop_now(c->server->loop) + LINGER_MOST_MS;
     set_deadline(c, LINGER_MS);
 }
 
@@ -209,8 +212,11 @@ static void drop_input(struct http_conn *c)
     ssize_t n = buffer == NULL ? -1 : recv(c->fd, buffer, HTTP_IN_SIZE, 0);
     bool wait = n > 0 || (n < 0 && errno == EAGAIN);
     server_buffer_give(c->server, buffer);
-    if (!wait)
+    int64_t left = c->linger_end - loop_now(c->server->loop);
+    if (!wait || left <= 0)
         conn_close(c);
+    else if (n > 0)
+        set_deadline(c, left < LINGER_MS ? left : LINGER_MS);
 }
 
 /* --- requests --- */

@@ -75,8 +75,9 @@ struct http_conn {
     enum conn_fault fault;
     struct watch watch;
     struct timer timer;
-    int64_t deadline; /* 0: none. The timer may fire earlier, and is then set again */
-    char *in;         /* input: in[in_start … in_end) is not used yet */
+    int64_t deadline;   /* 0: none. The timer may fire earlier, and is then set again */
+    int64_t linger_end; /* while lingering: not beyond, whatever is sent */
+    char *in;           /* input: in[in_start … in_end) is not used yet */
     size_t in_start;
     size_t in_end;
     size_t in_cap;

@@ -376,6 +376,25 @@ static void check_unread(struct fixture *f)
     }
 }
 
+/* A client that sends on, and looks for the answer at the end only, finds it. */
+static void check_sent_all_the_same(struct fixture *f)
+{
+    struct error err;
+    char piece[1000] = {0};
+    _cleanup_fd_ int fd = raw_connect(f);
+    raw_sends(f, fd, "POST /body HTTP/1.1\r\nHost: x\r\nContent-Length: 40000000\r\n\r\n");
+    for (int i = 0; i < 40; i++) {
+        raw_send(f, fd, piece, sizeof(piece));
+        assert_int_equal(co_sleep(f->loop, 50, &err), 0);
+    }
+    check_statuses(f, fd, "413 ");
+}
+
+static void answer_waits_for_the_end_of_the_body(void **state)
+{
+    fixture_run(serve, NULL, check_sent_all_the_same, NULL);
+}
+
 static void large_unread_body_ends_the_connection(void **state)
 {
     fixture_run(serve, NULL, check_unread, NULL);
@@ -855,6 +874,7 @@ int main(void)
         cmocka_unit_test(serves_unix_sockets),
         cmocka_unit_test(connections_are_kept),
         cmocka_unit_test(large_unread_body_ends_the_connection),
+        cmocka_unit_test(answer_waits_for_the_end_of_the_body),
         cmocka_unit_test(expect_continue),
         cmocka_unit_test(slow_clients),
         cmocka_unit_test(large_bodies_stream),
