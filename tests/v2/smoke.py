@@ -57,7 +57,7 @@ def check_metrics(server, box):
     wait_until(lambda: all(box.request("GET", "/metrics", timeout=60).json()["metrics"].values()),
                60, "figures of cpu, memory and disk")
     points = box.request("GET", "/metrics?period=1h&resolution=1h", timeout=60).json()["metrics"]
-    assert points["cpu"][-1]["value"] > 0, points
+    assert any(point["value"] > 0 for point in points["cpu"]), points  # an hour may just have begun
     assert 0 < points["memory"][-1]["value"] <= 128 << 20, points
     assert 0 <= points["disk"][-1]["value"] <= 64 << 20, points
     usage = server.request("GET", "/v0/metrics", timeout=60).json()["sandboxes"][0]
