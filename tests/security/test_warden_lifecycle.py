@@ -240,7 +240,7 @@ def test_a_stop_does_not_wait_for_a_neighbours_data(warden):
     """Unmounting an overlay writes back the whole volume; nobody may have to wait for that."""
     if os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") < 3 << 30:
         pytest.skip("not enough memory to have much of it dirty")
-    warden.start("busy", disk_bytes=1 << 30, memory_bytes=2 << 30)
+    warden.start("busy", disk_bytes=2 << 30, memory_bytes=2 << 30)
     times = []
     while len(times) < 12 and min(times, default=1) >= 0.05:  # once is enough: others are busy, too
         warden.start("a")
