@@ -22,7 +22,7 @@
 
 enum {
     BURST_MAX = 4 << 20,
-    LINGER_MS = 1000,           /* for a client that says nothing more … */
+    LINGER_MS = 3 * 1000,       /* for a client that says nothing more … */
     LINGER_MOST_MS = 30 * 1000, /* … and for one that goes on sending */
 };
 
