@@ -57,7 +57,7 @@ def become_subreaper():
     ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
-def wait_until(condition, what, seconds=10):
+def wait_until(condition, what, seconds=30):
     end = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > end:

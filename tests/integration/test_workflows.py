@@ -28,9 +28,12 @@ def wheels():
     """What pip inside finds instead of a package index: the wheels for the image's Python."""
     complete = WHEELS / "complete"
     if not complete.exists() or complete.read_text() != " ".join(PACKAGES):
-        done = subprocess.run(["/usr/bin/python3", "-m", "pip", "download", "--quiet",
-                               "--only-binary", ":all:", "--dest", WHEELS, *PACKAGES],
-                              capture_output=True, text=True, timeout=300, check=False)
+        try:
+            done = subprocess.run(["/usr/bin/python3", "-m", "pip", "download", "--quiet",
+                                   "--only-binary", ":all:", "--dest", WHEELS, *PACKAGES],
+                                  capture_output=True, text=True, timeout=150, check=False)
+        except subprocess.TimeoutExpired:  # well before the test's own
+            pytest.skip("the package index takes too long")
         if done.returncode != 0:
             pytest.skip(f"no package index can be reached: {done.stderr.strip()[-200:]}")
         complete.write_text(" ".join(PACKAGES))
