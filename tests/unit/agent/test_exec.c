@@ -3,6 +3,7 @@
 /* Commands, end to end, against an agent without cgroups. */
 
 #include <errno.h>
+#include <fcntl.h>
 #include <pwd.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -537,6 +538,21 @@ static void test_timeout(void **state)
     client_close(&c);
 }
 
+/* Until it has stopped itself: a stop that comes right before would not find it so. */
+static void wait_stopped(uint64_t pid)
+{
+    char path[64], text[256] = "";
+    snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+    while (strstr(text, ") T") == NULL) {
+        int fd = open(path, O_RDONLY | O_CLOEXEC);
+        assert_true(fd >= 0);
+        ssize_t n = read(fd, text, sizeof(text) - 1);
+        close(fd);
+        assert_true(n > 0);
+        text[n] = '\0';
+    }
+}
+
 static void test_stop(void **state)
 {
     static const struct {
@@ -565,6 +581,8 @@ static void test_stop(void **state)
             if (log.total > 0)
                 break;
         }
+        if (strstr(rows[i].command, "-STOP") != NULL)
+            wait_stopped(pid);
         client_send(&c, &agent_stop_schema, 2, &(struct agent_stop){pid, rows[i].grace_ms});
         client_expect(&c, &agent_process_schema, 2, &p);
         assert_int_equal(p.state, rows[i].state);
