@@ -94,9 +94,10 @@ class Running:
     """The command line at work."""
 
     def __init__(self, server, sandbox, *args, **kwargs):
+        # Not buffered: what came with a line that was read would be missing at the end.
         self.process = subprocess.Popen(
             [server.bin / "cella", "--data", server.data, "run", sandbox.name, "process",
-             *map(str, args)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, **kwargs)
+             *map(str, args)], bufsize=0, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **kwargs)
 
     def end(self, status, deadline=60):
         out, err = self.process.communicate(timeout=deadline)
