@@ -57,6 +57,7 @@ struct attach {
     struct buf input;     /* what has not arrived for good … */
     uint64_t taken;       /* … begins here … */
     uint64_t sent;        /* … and was sent up to here, on this connection */
+    bool met;             /* the session has said how much it had: before, nothing is sent again */
     bool resized;
     struct co_cond to_send;
     struct co_cond room;
@@ -243,7 +244,7 @@ static void write_to_server(void *arg)
     while (rc == 0 && !a->leaving) {
         if (a->resized)
             rc = send_size(a, &err);
-        else if (a->sent < a->taken + a->input.len)
+        else if (a->met && a->sent < a->taken + a->input.len)
             rc = send_input(a, &err);
         else
             rc = co_cond_wait(a->loop, &a->to_send, -1, &err);
@@ -280,7 +281,11 @@ static void take_exit(struct attach *a, yyjson_val *root)
 static void take_frame(struct attach *a, yyjson_val *root)
 {
     struct slice type = client_text(root, "/type");
-    if (slice_eq(type, slice_of("taken")) || slice_eq(type, slice_of("session"))) {
+    if (slice_eq(type, slice_of("session"))) {
+        input_arrived(a, number(root, "taken"));
+        a->met = true;
+        co_cond_wake_all(&a->to_send);
+    } else if (slice_eq(type, slice_of("taken"))) {
         input_arrived(a, number(root, "taken"));
     } else if (slice_eq(type, slice_of("dropped"))) {
         a->offset += number(root, "dropped");
@@ -316,6 +321,7 @@ static int converse(struct attach *a, struct error *err)
     int rc;
     a->told = (struct error){0};
     a->sent = a->taken;
+    a->met = false;
     if (task_start(a->loop, &writer, write_to_server, a, err) < 0)
         return -1;
     while ((rc = websocket_read(a->ws, &message, err)) > 0)

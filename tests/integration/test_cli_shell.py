@@ -8,10 +8,13 @@ import os
 import pty
 import select
 import signal
+import socket
 import struct
 import subprocess
 import termios
+import threading
 import time
+import urllib.parse
 
 import pytest
 
@@ -271,6 +274,63 @@ def test_cellad_is_killed(seat, server_factory):
     one.type("\x04")
     assert one.end() == 0 and one.restored()
     sandbox.delete()
+
+
+class Between:
+    """Stands between a client and a server: .url. hold() keeps back what the server says, cut() ends
+    what is open and lets the next connections through."""
+
+    def __init__(self, server):
+        self.to = urllib.parse.urlsplit(server.url)
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{self.listener.getsockname()[1]}"
+        self.open, self.silent = [], threading.Event()
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self):
+        with contextlib.suppress(OSError):
+            while True:
+                pair = self.listener.accept()[0], socket.create_connection((self.to.hostname, self.to.port))
+                self.open += pair
+                for source, sink, may_wait in ((*pair, False), (*reversed(pair), True)):
+                    threading.Thread(target=self._pass, args=(source, sink, may_wait), daemon=True).start()
+
+    def _pass(self, source, sink, may_wait):
+        with contextlib.suppress(OSError):
+            while data := source.recv(65536):
+                if may_wait and self.silent.is_set():
+                    return
+                sink.sendall(data)
+            sink.shutdown(socket.SHUT_WR)
+
+    def hold(self):
+        self.silent.set()
+
+    def cut(self):
+        for sock in self.open:
+            with contextlib.suppress(OSError):
+                sock.shutdown(socket.SHUT_RDWR)
+        self.silent.clear()
+
+    def close(self):
+        self.listener.close()
+        self.cut()
+
+
+def test_keys_that_arrived_unnoticed_are_not_typed_again(seat, server, shared_sandbox):
+    """The session has them, but the connection breaks before it can say so."""
+    with contextlib.closing(Between(server)) as between:
+        one = seat("--url", between.url, "--api-key", server.key, "--", "sh", "-c",
+                   "stty -echo; echo ready; while read x; do echo $x >> /tmp/typed; done")
+        one.await_(b"ready\r\n")
+        between.hold()
+        one.type("once\n")
+        wait_until(lambda: shared_sandbox.exec("cat /tmp/typed").stdout == "once\n", DEADLINE, "the word")
+        between.cut()
+        one.await_(b"the connection was lost")
+        one.type("after\n\x04")
+        assert one.end() == 0
+        assert shared_sandbox.run("cat /tmp/typed") == "once\nafter"
 
 
 def test_the_sandbox_stops(seat, server):
