@@ -292,13 +292,14 @@ class Between:
             while True:
                 pair = self.listener.accept()[0], socket.create_connection((self.to.hostname, self.to.port))
                 self.open += pair
-                for source, sink, may_wait in ((*pair, False), (*reversed(pair), True)):
-                    threading.Thread(target=self._pass, args=(source, sink, may_wait), daemon=True).start()
+                for source, sink, silent in ((*pair, None), (*reversed(pair), self.silent)):
+                    threading.Thread(target=self._pass, args=(source, sink, silent), daemon=True).start()
 
-    def _pass(self, source, sink, may_wait):
+    @staticmethod
+    def _pass(source, sink, silent):
         with contextlib.suppress(OSError):
             while data := source.recv(65536):
-                if may_wait and self.silent.is_set():
+                if silent and silent.is_set():
                     return
                 sink.sendall(data)
             sink.shutdown(socket.SHUT_WR)
@@ -307,10 +308,10 @@ class Between:
         self.silent.set()
 
     def cut(self):
+        self.silent = threading.Event()  # for those that come; what is held stays so
         for sock in self.open:
             with contextlib.suppress(OSError):
                 sock.shutdown(socket.SHUT_RDWR)
-        self.silent.clear()
 
     def close(self):
         self.listener.close()
