@@ -310,10 +310,23 @@ struct next_words {
     const struct verb_row *verb; /* one that fits so far */
 };
 
+/* Rows that begin with the same word need not stand side by side. */
+static void list_word(struct buf *list, const struct usage_word *word)
+{
+    for (size_t at = 0, len; at < list->len; at += len + strlen(", ")) {
+        const char *there = list->data + at;
+        const char *comma = memchr(there, ',', list->len - at);
+        len = comma == NULL ? list->len - at : (size_t)(comma - there);
+        if (len == word->len && memcmp(there, word->text, len) == 0)
+            return;
+    }
+    buf_addf(list, "%s%.*s", list->len > 0 ? ", " : "", (int)word->len, word->text);
+}
+
 static void collect_next(const struct commands *c, const struct args *args, size_t depth,
                          struct next_words *next)
 {
-    struct usage_word place, last = {0};
+    struct usage_word place;
     for (size_t i = 0; i < c->verb_count; i++) {
         const struct verb_row *verb = &c->verbs[i];
         bool fits;
@@ -324,10 +337,7 @@ static void collect_next(const struct commands *c, const struct args *args, size
             continue;
         if (next->guess.word != NULL)
             guess_try(&next->guess, place.text, place.len);
-        if (last.len == place.len && memcmp(last.text, place.text, last.len) == 0)
-            continue;
-        buf_addf(&next->list, "%s%.*s", next->list.len > 0 ? ", " : "", (int)place.len, place.text);
-        last = place;
+        list_word(&next->list, &place);
     }
 }
 

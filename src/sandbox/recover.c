@@ -3,8 +3,8 @@
 /*
  * After a crash, of this process or of the provider's: what the store says is compared with what
  * runs. Nothing is repaired here; each sandbox gets the goal that its last recorded status implies,
- * and the driver does the rest. What runs without being recorded was never acknowledged to anybody
- * and is removed.
+ * and the driver does the rest. What runs, has files or is about to get them without being recorded
+ * was never acknowledged to anybody and is removed.
  */
 
 #include "sandbox/sandbox.h"

@@ -167,7 +167,7 @@ struct warden_stop {
 
 struct warden_entry {
     const char *id;
-    uint64_t running; /* 0: only its files are there */
+    uint64_t running; /* 0: only its files are there, or are being copied */
     uint64_t pid;
     uint64_t start_time;
 };

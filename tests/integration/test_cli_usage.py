@@ -48,6 +48,12 @@ def test_wrong_usage(line, says):
     assert done.stdout == ""
 
 
+def test_each_command_is_named_once():
+    words = cella().stderr.split("one of: ")[1].split("\n")[0].split(", ")
+    assert "run" in words and "shell" in words
+    assert len(words) == len(set(words)), words
+
+
 def test_help():
     everything = cella("help")
     assert everything.returncode == 0
