@@ -10,6 +10,8 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
+#include <linux/fs.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -109,14 +111,35 @@ int dir_each(int dirfd, const char *name, dir_entry_fn fn, void *arg, struct err
     }
 }
 
+/*
+ * A tree is as deep as whoever made it liked, and each level takes a descriptor and some stack. So
+ * what lies deeper than this is moved up to the top of the tree that is being removed, and comes to
+ * its turn there.
+ */
+enum { REMOVE_DEPTH_MAX = 64 };
+
 struct removal {
     dev_t dev;
+    int top; /* of the tree */
+    unsigned depth;
+    uint64_t moved; /* directories, so far: each gets a name that was not there */
     struct error *err;
 };
 
+static int move_up(int dirfd, const char *name, struct removal *removal)
+{
+    char moved[32];
+    do {
+        snprintf(moved, sizeof(moved), "moved-%" PRIu64, removal->moved++);
+        if (renameat2(dirfd, name, removal->top, moved, RENAME_NOREPLACE) == 0)
+            return 0;
+    } while (errno == EEXIST);
+    return error_sys(removal->err, "removing %s", name);
+}
+
 static int remove_entry(int dirfd, const char *name, void *arg)
 {
-    const struct removal *removal = arg;
+    struct removal *removal = arg;
     if (unlinkat(dirfd, name, 0) == 0 || errno == ENOENT)
         return 0;
     if (errno != EISDIR && errno != EPERM)
@@ -127,7 +150,11 @@ static int remove_entry(int dirfd, const char *name, void *arg)
         return error_sys(removal->err, "removing %s", name);
     if (st.st_dev != removal->dev)
         return error_set(removal->err, ERROR_CONFLICT, "something is mounted on %s", name);
+    if (removal->depth == REMOVE_DEPTH_MAX)
+        return move_up(dirfd, name, removal);
+    removal->depth++;
     int r = dir_each(dirfd, name, remove_entry, arg, removal->err);
+    removal->depth--;
     if (r != 0)
         return r;
     if (unlinkat(dirfd, name, AT_REMOVEDIR) < 0 && errno != ENOENT)
@@ -140,6 +167,20 @@ int tree_remove_at(int dirfd, const char *name, struct error *err)
     struct stat st;
     if (fstatat(dirfd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
         return errno == ENOENT ? 0 : error_sys(err, "removing %s", name);
-    struct removal removal = {.dev = st.st_dev, .err = err};
-    return remove_entry(dirfd, name, &removal);
+    struct removal removal = {.dev = st.st_dev, .top = -1, .err = err};
+    if (!S_ISDIR(st.st_mode))
+        return remove_entry(dirfd, name, &removal);
+    _cleanup_fd_ int top = -1;
+    if (dir_open_at(dirfd, name, &top, err) < 0)
+        return -1;
+    removal.top = top;
+    for (uint64_t before = 1; before != removal.moved;) {
+        before = removal.moved;
+        int r = dir_each(top, ".", remove_entry, &removal, err);
+        if (r != 0)
+            return r;
+    }
+    if (unlinkat(dirfd, name, AT_REMOVEDIR) < 0 && errno != ENOENT)
+        return error_sys(err, "removing %s", name);
+    return 0;
 }

@@ -277,25 +277,36 @@ bool storage_usage(const struct storage *storage, const char *id, uint64_t *ret_
     return true;
 }
 
-enum { BLOCK_SIZE = 512 }; /* of st_blocks, whatever the file system's are */
+enum {
+    BLOCK_SIZE = 512,        /* of st_blocks, whatever the file system's are */
+    MEASURE_DEPTH_MAX = 256, /* each level is a descriptor: what lies deeper is not counted */
+};
+
+struct measure {
+    uint64_t bytes;
+    unsigned depth;
+};
 
 static int measure_entry(int dirfd, const char *name, void *arg)
 {
-    uint64_t *bytes = arg;
+    struct measure *measure = arg;
     struct stat st;
     if (fstatat(dirfd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
         return 0; /* removed meanwhile */
-    if (S_ISDIR(st.st_mode))
-        dir_each(dirfd, name, measure_entry, bytes, NULL);
+    if (S_ISDIR(st.st_mode) && measure->depth < MEASURE_DEPTH_MAX) {
+        measure->depth++;
+        dir_each(dirfd, name, measure_entry, measure, NULL);
+        measure->depth--;
+    }
     /* Each of a file's names takes its share, so that together they take what the file does. */
     uint64_t names = S_ISDIR(st.st_mode) || st.st_nlink == 0 ? 1 : st.st_nlink;
-    *bytes += (uint64_t)st.st_blocks * BLOCK_SIZE / names;
+    measure->bytes += (uint64_t)st.st_blocks * BLOCK_SIZE / names;
     return 0;
 }
 
 uint64_t storage_measure(const struct storage *storage, const char *id)
 {
-    uint64_t bytes = 0;
-    measure_entry(storage->fd, id, &bytes);
-    return bytes;
+    struct measure measure = {0};
+    measure_entry(storage->fd, id, &measure);
+    return measure.bytes;
 }

@@ -68,6 +68,30 @@ static void removes_trees_but_not_what_links_lead_to(void **state)
     assert_int_equal(access(dir, F_OK), -1);
 }
 
+/* Deeper than there are descriptors, or stack for a call per level. */
+static void removes_a_tree_of_any_depth(void **state)
+{
+    enum { DEPTH = 30000 };
+    char dir[] = "/tmp/cella-files-XXXXXX";
+    struct error err;
+    assert_non_null(mkdtemp(dir));
+    int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    for (int i = 0; i < DEPTH; i++) {
+        assert_int_equal(mkdirat(fd, "d", 0700), 0);
+        if (i % 1000 == 0) { /* names that the removal would use itself, and some leaves */
+            assert_int_equal(mkdirat(fd, "moved-0", 0700), 0);
+            assert_int_equal(symlinkat("/etc", fd, "moved-1"), 0);
+        }
+        int below = openat(fd, "d", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        assert_true(below >= 0);
+        close(fd);
+        fd = below;
+    }
+    close(fd);
+    assert_int_equal(tree_remove_at(AT_FDCWD, dir, &err), 0);
+    assert_int_equal(access(dir, F_OK), -1);
+}
+
 static void links_are_not_opened(void **state)
 {
     char dir[] = "/tmp/cella-files-XXXXXX", text[8];
@@ -89,6 +113,7 @@ int main(void)
         cmocka_unit_test(a_removed_folder_takes_nothing),
         cmocka_unit_test(replaces_and_reads),
         cmocka_unit_test(removes_trees_but_not_what_links_lead_to),
+        cmocka_unit_test(removes_a_tree_of_any_depth),
         cmocka_unit_test(links_are_not_opened),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
