@@ -55,6 +55,9 @@ static int add_row(scmp_filter_ctx filter, uint32_t action, const struct seccomp
     case SECCOMP_NE:
         return seccomp_rule_add(filter, action, number, 1,
                                 SCMP_CMP(row->arg, SCMP_CMP_NE, row->value));
+    case SECCOMP_INT:
+        return seccomp_rule_add(filter, action, number, 1,
+                                SCMP_CMP(row->arg, SCMP_CMP_MASKED_EQ, UINT32_MAX, row->value));
     case SECCOMP_MASK_ZERO:
         return seccomp_rule_add(filter, action, number, 1,
                                 SCMP_CMP(row->arg, SCMP_CMP_MASKED_EQ, row->value, 0));

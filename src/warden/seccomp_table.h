@@ -14,7 +14,18 @@
 
 #include "wire/birth.h"
 
-enum seccomp_compare { SECCOMP_ALWAYS, SECCOMP_EQ, SECCOMP_NE, SECCOMP_MASK_ZERO };
+/*
+ * A filter sees registers, all 64 bits of them; of an int argument the kernel takes the lower half.
+ * So an int is compared with SECCOMP_INT: for SECCOMP_NE, who sets a bit in the upper half is not
+ * what was ruled out, and gets it all the same.
+ */
+enum seccomp_compare {
+    SECCOMP_ALWAYS,
+    SECCOMP_EQ,
+    SECCOMP_NE,
+    SECCOMP_INT,
+    SECCOMP_MASK_ZERO,
+};
 
 struct seccomp_row {
     const char *name;
@@ -226,11 +237,11 @@ static const struct seccomp_row seccomp_allowed[] = {
     {"landlock_create_ruleset"},
     {"landlock_restrict_self"},
     {"modify_ldt"},
-    {"personality", .compare = SECCOMP_EQ, .arg = 0, .value = 0x0},
-    {"personality", .compare = SECCOMP_EQ, .arg = 0, .value = 0x8},
-    {"personality", .compare = SECCOMP_EQ, .arg = 0, .value = 0x20000},
-    {"personality", .compare = SECCOMP_EQ, .arg = 0, .value = 0x20008},
-    {"personality", .compare = SECCOMP_EQ, .arg = 0, .value = 0xffffffff},
+    {"personality", .compare = SECCOMP_INT, .arg = 0, .value = 0x0},
+    {"personality", .compare = SECCOMP_INT, .arg = 0, .value = 0x8},
+    {"personality", .compare = SECCOMP_INT, .arg = 0, .value = 0x20000},
+    {"personality", .compare = SECCOMP_INT, .arg = 0, .value = 0x20008},
+    {"personality", .compare = SECCOMP_INT, .arg = 0, .value = 0xffffffff},
     {"pidfd_open"},
     {"pidfd_send_signal"},
     {"prctl"},
@@ -312,7 +323,12 @@ static const struct seccomp_row seccomp_allowed[] = {
     {"timerfd_settime"},
     {"times"},
 
-    /* sockets; all families but AF_VSOCK, which reaches a hypervisor */
+    /*
+     * Sockets of the families that have use here. Not among them is AF_VSOCK, which reaches a
+     * hypervisor; AF_PACKET, whose rings are gigabytes that no memory limit counts; nor the many
+     * that nobody needs, each with a protocol of its own in the kernel (AF_ALG, AF_TIPC, AF_RDS,
+     * AF_CAN, …) that asking for it may load.
+     */
     {"accept"},
     {"accept4"},
     {"bind"},
@@ -329,8 +345,11 @@ static const struct seccomp_row seccomp_allowed[] = {
     {"sendto"},
     {"setsockopt"},
     {"shutdown"},
-    {"socket", .compare = SECCOMP_NE, .arg = 0, .value = 40},
-    {"socketpair"},
+    {"socket", .compare = SECCOMP_INT, .arg = 0, .value = 1},  /* AF_UNIX */
+    {"socket", .compare = SECCOMP_INT, .arg = 0, .value = 2},  /* AF_INET */
+    {"socket", .compare = SECCOMP_INT, .arg = 0, .value = 10}, /* AF_INET6 */
+    {"socket", .compare = SECCOMP_INT, .arg = 0, .value = 16}, /* AF_NETLINK */
+    {"socketpair", .compare = SECCOMP_INT, .arg = 0, .value = 1},
 
     /* System V and POSIX IPC */
     {"mq_getsetattr"},

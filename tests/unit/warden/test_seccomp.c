@@ -79,8 +79,18 @@ static void the_list_is_in_force(void **state)
         {999, 0, 0, 0, ENOSYS},
         {SYS_personality, 0xffffffff, 0, 0, 0},
         {SYS_personality, 0x0400000, 0, 0, EPERM},
+        {SYS_clone, (1L << 32) | CLONE_NEWUSER | SIGCHLD, 0, 0, EPERM},
         {SYS_socket, AF_VSOCK, SOCK_STREAM, 0, EPERM},
+        {SYS_socket, AF_VSOCK + (1L << 32), SOCK_STREAM, 0, EPERM}, /* the kernel sees 40 */
+        {SYS_socket, AF_ALG, SOCK_SEQPACKET, 0, EPERM},
+        {SYS_socket, AF_PACKET, SOCK_RAW, 0, EPERM},
         {SYS_socket, AF_UNIX, SOCK_STREAM, 0, 0},
+        {SYS_socket, AF_UNIX + (1L << 32), SOCK_STREAM, 0, 0},
+        {SYS_socket, AF_INET, SOCK_STREAM, 0, 0},
+        {SYS_socket, AF_INET6, 0xffff, 0, EINVAL},
+        {SYS_socket, AF_NETLINK, SOCK_RAW, 0, 0},
+        {SYS_socketpair, AF_VSOCK, SOCK_STREAM, 0, EPERM},
+        {SYS_socketpair, AF_UNIX, SOCK_STREAM, 0, EFAULT},
 #ifdef __x86_64__
         {0x40000000 + SYS_getpid, 0, 0, 0, 1000 + SIGSYS}, /* x32 */
 #endif
