@@ -22,8 +22,27 @@ enum { PATH_SIZE = 64 };
 static const enum cgroup_tree trees[] = {CGROUP_UNIFIED, CGROUP_MEMORY, CGROUP_CPU, CGROUP_PIDS,
                                          CGROUP_TREES};
 
+/*
+ * Buffers of TCP and UDP sockets are not counted as memory here but in a counter of their own,
+ * which starts to count with its first limit: a share of the memory, so that loopback is no place
+ * to keep what the limit does not allow. The first counter of the machine has the kernel patch its
+ * code, for which a sandbox should not have to wait: so the parent has one too, without end.
+ */
+enum { SOCKETS_SHARE = 4 };
+
+#define SOCKETS_FILE "memory.kmem.tcp.limit_in_bytes"
+
+static void limit_sockets(const struct cgroups *cgroups, const char *id, uint64_t memory_bytes)
+{
+    char path[PATH_SIZE];
+    snprintf(path, sizeof(path), "%s/" SOCKETS_FILE, id);
+    /* Not every kernel has it; and what is in use cannot be taken back. */
+    cgroup_write_number(cgroups->parents[CGROUP_MEMORY], path, memory_bytes / SOCKETS_SHARE, NULL);
+}
+
 static int prepare(struct cgroups *cgroups, struct error *err)
 {
+    file_write_at(cgroups->parents[CGROUP_MEMORY], SOCKETS_FILE, "-1", NULL);
     for (int tree = CGROUP_CPU; tree <= CGROUP_PIDS; tree++)
         if (cgroup_open_tasks(cgroups->parents[tree], "tasks", &cgroups->parent_tasks[tree], err) <
             0)
@@ -65,8 +84,10 @@ static int resize(const struct cgroups *cgroups, const char *id, const struct cg
     int memory = cgroups->parents[CGROUP_MEMORY];
     uint64_t before = cgroup_read_number(memory, id, "memory.limit_in_bytes");
     struct error failure;
-    if (set_limits(cgroups, id, limits, limits->memory_bytes > before, &failure) == 0)
+    if (set_limits(cgroups, id, limits, limits->memory_bytes > before, &failure) == 0) {
+        limit_sockets(cgroups, id, limits->memory_bytes);
         return 0;
+    }
     if (failure.sys == EBUSY)
         return cgroup_memory_in_use(err, cgroup_read_number(memory, id, "memory.usage_in_bytes"),
                                     limits->memory_bytes);
@@ -83,6 +104,7 @@ static int limit(const struct cgroups *cgroups, const char *id, const struct cgr
             return error_sys(err, "making the cgroup %s", id);
     if (set_limits(cgroups, id, limits, false, err) < 0)
         return -1;
+    limit_sockets(cgroups, id, limits->memory_bytes);
 
     snprintf(path, sizeof(path), "%s/tasks", id);
     for (int tree = CGROUP_MEMORY; tree <= CGROUP_PIDS; tree++) {

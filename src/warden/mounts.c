@@ -27,6 +27,7 @@
 enum row_kind {
     ROW_NEW,       /* a file system of its own */
     ROW_WRITE,     /* a knob of one that is mounted by then: `fstype` is what to write */
+    ROW_TRY,       /* the same, where the kernel lets the sandbox's root set it */
     ROW_READ_ONLY, /* a part of one, bound on itself */
     ROW_MASK,      /* hidden: by /dev/null, or by an empty folder */
 };
@@ -36,7 +37,7 @@ enum row_when { ALWAYS, IF_READ_ONLY_ROOT };
 #define PLAIN (MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC)
 
 struct option {
-    const char *key, *value; /* a value "@shm" or "@scratch" stands for one of the plan */
+    const char *key, *value; /* a value that begins with @ stands for one of the plan */
 };
 
 static const struct row {
@@ -51,6 +52,11 @@ static const struct row {
     /* No user namespaces below this one, however they are asked for: in one of its own a process
      * would have every capability. */
     {ROW_WRITE, "proc/sys/user/max_user_namespaces", "0"},
+    /* System V objects outlive the processes that made them, and so would fill the memory for good:
+     * as much as /dev/shm, and as many as there were before the kernel stopped to count. */
+    {ROW_TRY, "proc/sys/kernel/shmall", "@shm-pages"},
+    {ROW_TRY, "proc/sys/kernel/msgmni", "256"},
+    {ROW_TRY, "proc/sys/kernel/sem", "250 32000 500 128"},
     {ROW_NEW, "sys", "sysfs", PLAIN | MOUNT_ATTR_RDONLY},
     {ROW_NEW,
      "dev/pts",
@@ -58,19 +64,25 @@ static const struct row {
      MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC,
      /* The kernel has a few thousand for all of the machine: one sandbox does not get them all. */
      {{"ptmxmode", "0666"}, {"mode", "0620"}, {"gid", "5"}, {"max", "256"}}},
-    {ROW_NEW, "dev/shm", "tmpfs", PLAIN, {{"mode", "1777"}, {"size", "@shm"}}},
+    /* A file without a byte takes memory too, that of the sandbox, and nobody can be killed for it.
+     */
+    {ROW_NEW,
+     "dev/shm",
+     "tmpfs",
+     PLAIN,
+     {{"mode", "1777"}, {"size", "@shm"}, {"nr_inodes", "@shm-pages"}}},
     {ROW_NEW, "dev/mqueue", "mqueue", PLAIN},
     {ROW_NEW,
      "tmp",
      "tmpfs",
      MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV,
-     {{"mode", "1777"}, {"size", "@scratch"}},
+     {{"mode", "1777"}, {"size", "@scratch"}, {"nr_inodes", "@scratch-pages"}},
      IF_READ_ONLY_ROOT},
     {ROW_NEW,
      "workspace",
      "tmpfs",
      MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV,
-     {{"mode", "1777"}, {"size", "@scratch"}},
+     {{"mode", "1777"}, {"size", "@scratch"}, {"nr_inodes", "@scratch-pages"}},
      IF_READ_ONLY_ROOT},
 
     /* What the kernel shows of the machine: the lists that Docker has. */
@@ -143,17 +155,28 @@ static int attach(const struct work *work, int mount, const char *path, struct e
     return 0;
 }
 
+enum { PAGE = 4096, PAGES_MIN = 64 };
+
 static const char *option_value(const struct plan *plan, const char *value, char *out, size_t size)
 {
-    uint64_t bytes;
-    if (strcmp(value, "@shm") == 0)
-        bytes = plan->shm_bytes;
-    else if (strcmp(value, "@scratch") == 0) /* it is memory: never more than there is */
-        bytes = plan->disk_bytes < plan->memory_bytes ? plan->disk_bytes : plan->memory_bytes;
-    else
-        return value;
-    snprintf(out, size, "%" PRIu64, bytes);
-    return out;
+    /* Scratch is memory: never more than there is. */
+    const uint64_t scratch =
+        plan->disk_bytes < plan->memory_bytes ? plan->disk_bytes : plan->memory_bytes;
+    const struct {
+        const char *name;
+        uint64_t number;
+    } known[] = {
+        {"@shm", plan->shm_bytes},
+        {"@shm-pages", plan->shm_bytes / PAGE + PAGES_MIN},
+        {"@scratch", scratch},
+        {"@scratch-pages", scratch / PAGE + PAGES_MIN},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(known); i++)
+        if (strcmp(value, known[i].name) == 0) {
+            snprintf(out, size, "%" PRIu64, known[i].number);
+            return out;
+        }
+    return value;
 }
 
 static int make_filesystem(const struct plan *plan, const struct row *row, int *ret_fd,
@@ -185,8 +208,10 @@ static int write_knob(const struct work *work, const struct row *row, struct err
         .flags = O_WRONLY | O_NOFOLLOW | O_CLOEXEC,
         .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS,
     };
+    char text[24];
+    const char *value = option_value(work->plan, row->fstype, text, sizeof(text));
     _cleanup_fd_ int fd = (int)syscall(SYS_openat2, work->root, row->target, &how, sizeof(how));
-    if (fd < 0 || write(fd, row->fstype, strlen(row->fstype)) < 0)
+    if ((fd < 0 || write(fd, value, strlen(value)) < 0) && row->kind != ROW_TRY)
         return error_sys(err, "writing /%s", row->target);
     return 0;
 }
@@ -268,6 +293,7 @@ static int carry_out(struct work *work, size_t index, struct error *err)
     case ROW_NEW:
         return attach(work, work->mounts->made[index], row->target, err);
     case ROW_WRITE:
+    case ROW_TRY:
         return write_knob(work, row, err);
     case ROW_READ_ONLY:
     case ROW_MASK:
