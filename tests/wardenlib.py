@@ -19,7 +19,7 @@ import wirelib
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 BUILD = pathlib.Path(os.environ.get("CELLA_BIN_DIR") or ROOT / "build")
 
-NO_NEW_PRIVS, READ_ONLY_ROOT = 1, 2
+NO_NEW_PRIVS, READ_ONLY_ROOT, NO_SUBPROCESS, NO_CAPABILITIES = 1, 2, 4, 8
 PR_SET_CHILD_SUBREAPER = 36
 
 PLAN = {
@@ -31,6 +31,7 @@ PLAN = {
     "disk_bytes": 64 << 20,
     "shm_bytes": 16 << 20,
     "flags": 0,
+    "scratch_bytes": 8 << 20,
 }
 
 

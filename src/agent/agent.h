@@ -14,6 +14,7 @@
 #include <sys/resource.h>
 #include <sys/types.h>
 
+#include "agent/confine.h"
 #include "agent/files.h"
 #include "agent/launch.h"
 #include "agent/watch.h"
@@ -31,6 +32,7 @@ struct agent_config {
     unsigned join_count;   /* at most AGENT_JOIN_MAX */
     bool ends_on_sigterm;  /* not as pid 1, which only the warden ends */
     const char *state_dir; /* agent/state_dir.h */
+    struct confinement confinement;
 };
 
 struct agent {

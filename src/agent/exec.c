@@ -42,6 +42,7 @@ enum exec_step {
     STEP_TREE,
     STEP_STDIO,
     STEP_USER,
+    STEP_CONFINE,
     STEP_CWD,
     STEP_EXEC
 };
@@ -247,6 +248,7 @@ int exec_explain(const struct exec_plan *plan, struct exec_failure failure, char
         [STEP_LIMITS] = "joining the sandbox's limits",
         [STEP_TREE] = "joining the command's cgroup",
         [STEP_STDIO] = "setting up stdin, stdout and stderr",
+        [STEP_CONFINE] = "confining the command",
     };
     errno = failure.sys;
     switch (failure.step) {
@@ -357,6 +359,9 @@ SPAWN_CODE void exec_child(void *arg)
     RAW(SYS_prlimit64, 0, RLIMIT_NOFILE, (long)&plan->birth.nofile, 0);
     join(plan);
     become(plan);
+    result = confine(&plan->birth.confinement);
+    if (result < 0)
+        fail(plan, STEP_CONFINE, result, EXIT_NOT_FOUND);
     result = RAW(SYS_chdir, (long)plan->cwd, 0, 0, 0);
     if (result < 0)
         fail(plan, STEP_CWD, result, EXIT_NOT_FOUND);

@@ -14,6 +14,7 @@
 #include <stdint.h>
 #include <sys/resource.h>
 
+#include "agent/confine.h"
 #include "agent/users.h"
 #include "base/error.h"
 #include "base/slice.h"
@@ -34,6 +35,7 @@ struct exec_birth {
     int stderr_fd;
     int status_fd;
     struct rlimit nofile;
+    struct confinement confinement;
 };
 
 struct exec_plan {

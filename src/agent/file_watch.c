@@ -27,10 +27,10 @@
 #include "agent/file_glob.h"
 #include "agent/file_path.h"
 #include "agent/file_worker.h"
-#include "agent/state_dir.h"
 #include "agent/watch_tree.h"
 #include "base/cleanup.h"
 #include "base/limits.h"
+#include "wire/birth.h"
 
 struct watcher {
     struct file_worker *worker;
@@ -110,6 +110,15 @@ static bool is_hidden(const char *name)
            name[sizeof(prefix) - 1 + 16] == '\0';
 }
 
+/* Wherever it is (state_dir.h), it is nobody's business. */
+static bool is_state_dir(const struct watcher *w, const struct watch_dir *dir, const char *name)
+{
+    char path[PATH_BYTES_MAX];
+    if (strcmp(name, &AGENT_STATE_DIR[1]) != 0 || !path_of(w, dir, path))
+        return false;
+    return strcmp(path, "/") == 0 || strcmp(path, "/tmp") == 0;
+}
+
 static bool is_ignored(const struct watcher *w, const struct watch_dir *dir, const char *name)
 {
     char path[PATH_BYTES_MAX];
@@ -117,7 +126,7 @@ static bool is_ignored(const struct watcher *w, const struct watch_dir *dir, con
         return true;
     if (is_hidden(name))
         return true;
-    if (dir->parent == NULL && strcmp(w->root, "/") == 0 && strcmp(name, &STATE_DIR[1]) == 0)
+    if (is_state_dir(w, dir, name))
         return true;
     return w->ignore.len > 0 && watch_dir_path(dir, name, path) &&
            globs_match(w->ignore, path, name);

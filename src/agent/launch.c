@@ -126,6 +126,7 @@ static pid_t give_birth(struct agent *agent, struct exec_plan *plan, const struc
         .stderr_fd = tty_fd >= 0 ? tty_fd : ends->err[1],
         .status_fd = ends->status[1],
         .nofile = agent->nofile,
+        .confinement = agent->config.confinement,
     };
     for (unsigned i = 0; tree->fd >= 0 && i < agent->config.join_count; i++)
         birth->join_fds[birth->join_count++] = agent->config.join_fd + (int)i;

@@ -16,13 +16,12 @@
 #include <unistd.h>
 
 #include "agent/agent.h"
-#include "agent/state_dir.h"
 #include "base/prompt.h"
 #include "wire/birth.h"
 
 static int usage(void)
 {
-    fputs("usage: cella-agent JOIN_COUNT|none [STATE_DIR]  (started by the warden, see "
+    fputs("usage: cella-agent JOIN_COUNT|none [STATE_DIR [RULES]]  (started by the warden, see "
           "wire/birth.h)\n",
           stderr);
     return 2;
@@ -37,17 +36,36 @@ static void fill_stdio(void)
                         O_RDWR | O_CLOEXEC); /* takes the lowest free number: this one */
 }
 
+/* A rule that is not known must not be taken for one that is kept. */
+static bool read_rules(const char *rules, struct confinement *confinement)
+{
+    for (; *rules != '\0'; rules++)
+        switch (*rules) {
+        case AGENT_RULE_NO_SUBPROCESS:
+            confinement->no_subprocess = true;
+            break;
+        case AGENT_RULE_NO_CAPABILITIES:
+            confinement->no_capabilities = true;
+            break;
+        default:
+            return false;
+        }
+    return true;
+}
+
 int main(int argc, char **argv)
 {
-    if (argc != 2 && argc != 3)
+    if (argc < 2 || argc > 4)
         return usage();
     struct agent_config config = {
         .listen_fd = AGENT_FD_LISTEN,
         .cgroup_fd = -1,
         .join_fd = AGENT_FD_JOIN,
         .ends_on_sigterm = getpid() != 1,
-        .state_dir = argc == 3 ? argv[2] : STATE_DIR,
+        .state_dir = argc > 2 ? argv[2] : AGENT_STATE_DIR,
     };
+    if (argc > 3 && !read_rules(argv[3], &config.confinement))
+        return usage();
     if (strcmp(argv[1], "none") != 0) {
         char *end;
         errno = 0;

@@ -19,9 +19,23 @@ static int open_dir(int at, const char *path)
     return openat(at, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 }
 
+/* In a directory for everybody, somebody else may have been first. */
+static int open_top(const char *state_dir)
+{
+    struct stat st;
+    _cleanup_fd_ int fd = open_dir(AT_FDCWD, state_dir);
+    if (fd < 0 || fstat(fd, &st) < 0)
+        return -1;
+    if (st.st_uid != geteuid()) {
+        errno = EPERM;
+        return -1;
+    }
+    return steal_fd(&fd);
+}
+
 int state_dir_find(const char *state_dir, const char *name)
 {
-    _cleanup_fd_ int top = open_dir(AT_FDCWD, state_dir);
+    _cleanup_fd_ int top = open_top(state_dir);
     return top < 0 ? -1 : open_dir(top, name);
 }
 
@@ -30,7 +44,7 @@ int state_dir_open(const char *state_dir, const char *name, int *ret_fd, struct 
     for (int i = 0; i < RACES_MAX; i++) {
         if (mkdir(state_dir, 0700) < 0 && errno != EEXIST)
             break;
-        _cleanup_fd_ int top = open_dir(AT_FDCWD, state_dir);
+        _cleanup_fd_ int top = open_top(state_dir);
         if (top >= 0 && mkdirat(top, name, 0700) < 0 && errno != EEXIST && errno != ENOENT)
             break;
         int fd = top < 0 ? -1 : open_dir(top, name);
@@ -46,7 +60,7 @@ int state_dir_open(const char *state_dir, const char *name, int *ret_fd, struct 
 
 void state_dir_tidy(const char *state_dir, const char *name)
 {
-    _cleanup_fd_ int top = open_dir(AT_FDCWD, state_dir);
+    _cleanup_fd_ int top = open_top(state_dir);
     if (top >= 0 && (unlinkat(top, name, AT_REMOVEDIR) == 0 || errno == ENOENT))
         (void)rmdir(state_dir);
 }

@@ -3,13 +3,13 @@
 
 /*
  * Where the agent keeps what has to outlive a worker: journals of trees that are being put, parts
- * of uploads. A directory at the root of the sandbox, for its root alone, on the sandbox's own
- * quota; it is there only while something is in it.
+ * of uploads. A directory at the root of the sandbox (or, when that is read-only, in /tmp), for its
+ * root alone, on the sandbox's own quota; it is there only while something is in it. One that
+ * belongs to somebody else, who could look into it, is not used.
  */
 
 #include "base/error.h"
 
-#define STATE_DIR     "/.cella"
 #define STATE_TREES   "trees"
 #define STATE_UPLOADS "uploads"
 

@@ -316,6 +316,13 @@ static void tick(struct agent *agent, struct terminal *t, uint64_t now)
         t->reason = TERMINAL_IDLE;
         hang_up(t);
     }
+    if (t->end_at != 0 && now >= t->end_at) {
+        t->end_at = 0;
+        if (!t->ended) {
+            t->reason = TERMINAL_TIMED_OUT;
+            hang_up(t);
+        }
+    }
     if (t->stall_at != 0 && now >= t->stall_at)
         terminal_stalled(agent, t);
     if (t->kill_at != 0 && now >= t->kill_at) {
@@ -352,7 +359,8 @@ uint64_t terminals_deadline(const struct agent *agent)
 {
     uint64_t deadline = UINT64_MAX;
     for (const struct terminal *t = agent->terminals; t != NULL; t = t->next) {
-        const uint64_t at[] = {t->idle_at, t->kill_at, t->retry_at, t->stall_at, t->forget_at};
+        const uint64_t at[] = {t->idle_at,  t->kill_at,   t->retry_at,
+                               t->stall_at, t->forget_at, t->end_at};
         for (size_t i = 0; i < ARRAY_LEN(at); i++)
             if (at[i] != 0 && at[i] < deadline)
                 deadline = at[i];
@@ -424,6 +432,8 @@ static struct terminal *terminal_new(const struct agent_terminal_open *open,
     t->idle_ms = open->idle_ms == 0 ? TERMINAL_IDLE_MS : open->idle_ms;
     if (t->idle_ms > TERMINAL_IDLE_MAX_MS)
         t->idle_ms = TERMINAL_IDLE_MAX_MS;
+    if (open->timeout_ms != 0 && open->timeout_ms < UINT64_MAX / 2)
+        t->end_at = agent_monotonic_ms() + open->timeout_ms;
     t->status.fd = t->pty.fd = -1;
     t->tree = (struct tree){.parent_fd = -1, .fd = -1, .events_fd = -1, .changes = {.fd = -1}};
     t->starting = t->awaited = true;

@@ -89,6 +89,7 @@ struct terminal {
 
     /* monotonic ms; 0: not */
     uint64_t idle_at;   /* nobody is attached: when it goes */
+    uint64_t end_at;    /* whoever is attached; 0: never */
     uint64_t kill_at;   /* end of the grace */
     uint64_t retry_at;  /* when to look at a dying tree again */
     uint64_t stall_at;  /* paused: when to go on all the same */

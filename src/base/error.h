@@ -32,6 +32,7 @@
     X(FORBIDDEN, 403, 5)                                                                           \
     X(PERMISSION_DENIED, 403, 5)                                                                   \
     X(CALLBACK_REFUSED, 403, 5)                                                                    \
+    X(SHELL_NOT_ALLOWED, 403, 5)                                                                   \
     X(ROUTE_NOT_FOUND, 404, 1)                                                                     \
     X(SANDBOX_NOT_FOUND, 404, 3)                                                                   \
     X(WORKSPACE_NOT_FOUND, 404, 3)                                                                 \

@@ -28,6 +28,23 @@ static const char *or_else(const char *given, const char *inherited)
     return given != NULL ? given : inherited;
 }
 
+/* What a source has that is tightened may be more than its clone may have. */
+static int cap_resources(const struct sandbox_info *source, const struct trust_options *security,
+                         struct arena *arena, struct sandbox_resources *resources,
+                         struct error *err)
+{
+    struct spec_limits had;
+    if (spec_limits(&source->resources, &had, err) < 0)
+        return -1;
+    uint64_t most = security->memory_limit_mb << 20;
+    if (resources->memory == NULL && most != 0 && had.memory_bytes > most)
+        resources->memory = trust_memory(security, arena);
+    most = security->cpu_limit_millis;
+    if (resources->cpu == NULL && most != 0 && had.cpu_millis > most)
+        resources->cpu = trust_cpu(security, arena);
+    return 0;
+}
+
 /* A smaller disk than the source's may be too small for what it holds already. The copy itself
  * looks again, when nothing changes any more; this is for those who can still be told. */
 static int check_disk(struct sandboxes *s, const struct sandbox_info *source,
@@ -43,7 +60,7 @@ static int check_disk(struct sandboxes *s, const struct sandbox_info *source,
 
 static int check_request(struct sandboxes *s, const struct sandbox_clone *request,
                          const struct sandbox_info *source, struct store_sandbox *row,
-                         struct error *err)
+                         struct trust_options *security, struct error *err)
 {
     const struct sandbox_metadata metadata = {row->labels, request->external_id,
                                               request->display_name, request->blaxel_spec};
@@ -57,6 +74,8 @@ static int check_request(struct sandboxes *s, const struct sandbox_clone *reques
                          "spec.image: a clone has its source's files, made from \"%.80s\"",
                          source->image);
     if (spec_limits(&resources, &limits, err) < 0 ||
+        trust_check_limits(&request->security, limits.memory_bytes, limits.cpu_millis, security,
+                           err) < 0 ||
         (request->env != NULL && spec_check_env(*request->env, err) < 0))
         return -1;
     if (metadata_check(&metadata, err) < 0)
@@ -68,15 +87,19 @@ int sandboxes_clone(struct sandboxes *s, const struct sandbox_clone *request, st
                     struct sandbox_info *ret_info, struct error *err)
 {
     struct sandbox_info source;
-    if (sandboxes_get(s, request->workspace, request->source, arena, &source, err) < 0)
+    struct sandbox_resources resources = request->resources;
+    struct trust_options security;
+    if (sandboxes_get(s, request->workspace, request->source, arena, &source, err) < 0 ||
+        trust_resolve(&request->security, &source.security, &security, err) < 0 ||
+        cap_resources(&source, &security, arena, &resources, err) < 0)
         return -1;
     struct store_sandbox row = {
         .workspace = request->workspace,
         .name = request->name,
         .image = source.image,
-        .cpu = or_else(request->resources.cpu, source.resources.cpu),
-        .memory = or_else(request->resources.memory, source.resources.memory),
-        .disk = or_else(request->resources.disk, source.resources.disk),
+        .cpu = or_else(resources.cpu, source.resources.cpu),
+        .memory = or_else(resources.memory, source.resources.memory),
+        .disk = or_else(resources.disk, source.resources.disk),
         .env = request->env != NULL ? *request->env : source.env,
         .enabled = request->enabled != NULL ? *request->enabled : source.enabled,
         .created_by = request->actor,
@@ -86,11 +109,13 @@ int sandboxes_clone(struct sandboxes *s, const struct sandbox_clone *request, st
         .display_name = request->display_name,
         .blaxel_spec = or_else(request->blaxel_spec, source.metadata.blaxel_spec),
         .clone_of = source.id,
+        .trust_level = trust_level_text(security.level),
     };
     const struct first_event event = {
         "CLONE", arena_printf(arena, "Sandbox cloned successfully from %s", source.name)};
-    if (check_request(s, request, &source, &row, err) < 0)
+    if (check_request(s, request, &source, &row, &security, err) < 0)
         return -1;
+    row.security = trust_text(&security, arena);
     /* The check may have waited, and its source be gone. */
     if (sandbox_find(s, request->workspace, source.id, err) == NULL)
         return -1;

@@ -121,14 +121,24 @@ int sandbox_add(struct sandboxes *s, struct store_sandbox *row, const struct fir
     return 0;
 }
 
-static int check_request(const struct sandbox_create *request, struct sandbox_resources *resources,
+static int check_request(const struct sandbox_create *request, struct arena *arena,
+                         struct sandbox_resources *resources, struct trust_options *ret_security,
                          struct error *err)
 {
     const char *image;
     struct spec_limits limits;
-    spec_defaults(resources);
     if ((request->name != NULL && name_check(request->name, err) < 0) ||
-        image_resolve(request->image, &image, err) < 0 || spec_limits(resources, &limits, err) < 0)
+        image_resolve(request->image, &image, err) < 0 ||
+        trust_resolve(&request->security, NULL, ret_security, err) < 0)
+        return -1;
+    if (resources->memory == NULL)
+        resources->memory = trust_memory(ret_security, arena);
+    if (resources->cpu == NULL)
+        resources->cpu = trust_cpu(ret_security, arena);
+    spec_defaults(resources);
+    if (spec_limits(resources, &limits, err) < 0 ||
+        trust_check_limits(&request->security, limits.memory_bytes, limits.cpu_millis, ret_security,
+                           err) < 0)
         return -1;
     return spec_check_env(request->env, err) < 0 ? -1 : metadata_check(&request->metadata, err);
 }
@@ -138,7 +148,8 @@ int sandboxes_create(struct sandboxes *s, const struct sandbox_create *request, 
 {
     static const struct first_event event = {"CREATE", "Sandbox created successfully"};
     struct sandbox_resources resources = request->resources;
-    if (check_request(request, &resources, err) < 0)
+    struct trust_options security;
+    if (check_request(request, arena, &resources, &security, err) < 0)
         return -1;
     struct store_sandbox row = {
         .workspace = request->workspace,
@@ -155,6 +166,8 @@ int sandboxes_create(struct sandboxes *s, const struct sandbox_create *request, 
         .external_id = request->metadata.external_id,
         .display_name = request->metadata.display_name,
         .blaxel_spec = request->metadata.blaxel_spec,
+        .trust_level = trust_level_text(security.level),
+        .security = trust_text(&security, arena),
     };
     return sandbox_add(s, &row, &event, arena, ret_info, err);
 }

@@ -158,14 +158,14 @@ static int begin(struct process_output *o, const struct wire_schema *schema, con
 }
 
 int process_output_exec(struct sandboxes *s, const char *workspace, const char *name,
-                        const struct agent_exec *exec, struct arena *arena,
+                        const char *actor, const struct agent_exec *exec, struct arena *arena,
                         struct agent_process *ret_process, struct process_output **ret_output,
                         struct error *err)
 {
     _cleanup_output_ struct process_output *o = NULL;
     struct agent_exec request;
     if (output_open(s, workspace, name, &o, err) < 0 ||
-        process_exec_request(o->sb, exec, arena, &request, err) < 0)
+        process_exec_request(o->sb, actor, exec, arena, &request, err) < 0)
         return -1;
     request.flags = (request.flags & ~(uint64_t)EXEC_WAIT) | EXEC_FOLLOW;
     if (begin(o, &agent_exec_schema, &request, arena, ret_process, err) < 0)

@@ -26,7 +26,7 @@ struct process_output;
 /* Starts a command and reads its output from the first byte on. The process is held back when it is
  * not read, as with a pipe, so that nothing is dropped. *ret_process: as it was started. */
 int process_output_exec(struct sandboxes *s, const char *workspace, const char *name,
-                        const struct agent_exec *exec, struct arena *arena,
+                        const char *actor, const struct agent_exec *exec, struct arena *arena,
                         struct agent_process *ret_process, struct process_output **ret_output,
                         struct error *err);
 

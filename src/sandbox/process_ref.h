@@ -11,6 +11,7 @@
 /* A pid or a name, as text (borrowed). INVALID_ARGUMENT when it can be neither. */
 int process_ref(const char *process, struct agent_ref *ret_ref, struct error *err);
 
-/* A request as the agent gets it: the sandbox's environment and defaults laid under it. */
-int process_exec_request(const struct sandbox *sb, const struct agent_exec *exec,
+/* A request as the agent gets it: the sandbox's environment and defaults laid under it, and its
+ * security options over it. What is to be logged has been when this returns. */
+int process_exec_request(struct sandbox *sb, const char *actor, const struct agent_exec *exec,
                          struct arena *arena, struct agent_exec *ret_request, struct error *err);

@@ -82,11 +82,19 @@ int process_ref(const char *process, struct agent_ref *ret_ref, struct error *er
     return 0;
 }
 
-int process_exec_request(const struct sandbox *sb, const struct agent_exec *exec,
+static int check_shell(const struct sandbox *sb, const struct agent_exec *exec, struct error *err)
+{
+    if (exec->command != NULL)
+        return trust_check_shell(&sb->security, "a command line", err);
+    return exec->argv.len == 0 ? 0 : trust_check_program(&sb->security, exec->argv.data, err);
+}
+
+int process_exec_request(struct sandbox *sb, const char *actor, const struct agent_exec *exec,
                          struct arena *arena, struct agent_exec *ret_request, struct error *err)
 {
     if (spec_check_env(exec->env, err) < 0 ||
-        (exec->name != NULL && process_name_check(exec->name, err) < 0))
+        (exec->name != NULL && process_name_check(exec->name, err) < 0) ||
+        check_shell(sb, exec, err) < 0)
         return -1;
     struct agent_exec request = *exec;
     request.env = merge_env(arena, (struct slice){sb->env, sb->env_len}, exec->env);
@@ -94,6 +102,9 @@ int process_exec_request(const struct sandbox *sb, const struct agent_exec *exec
         request.cwd = "/workspace";
     if (request.user == NULL)
         request.user = "root";
+    request.timeout_ms = trust_timeout_ms(&sb->security, exec->timeout_ms);
+    if (sb->security.log_all_commands)
+        sandbox_audit(sb, actor, &request);
     *ret_request = request;
     return 0;
 }
@@ -108,7 +119,7 @@ static int name_timeout(int rc, int64_t wait_ms, struct error *err)
     return rc;
 }
 
-int sandbox_exec(struct sandboxes *s, const char *workspace, const char *name,
+int sandbox_exec(struct sandboxes *s, const char *workspace, const char *name, const char *actor,
                  const struct agent_exec *exec, int64_t wait_ms, struct arena *arena,
                  struct agent_process *ret_process, struct error *err)
 {
@@ -116,7 +127,7 @@ int sandbox_exec(struct sandboxes *s, const char *workspace, const char *name,
     struct channel *channel;
     struct agent_exec request;
     if (sandbox_agent(s, workspace, name, &sb, &channel, err) < 0 ||
-        process_exec_request(sb, exec, arena, &request, err) < 0)
+        process_exec_request(sb, actor, exec, arena, &request, err) < 0)
         return -1;
     if (!(request.flags & EXEC_WAIT))
         return channel_call(channel, &agent_exec_schema, &request, &agent_process_schema, arena,

@@ -21,9 +21,13 @@
  * With EXEC_WAIT it returns at the end of the process, with its output; or after wait_ms (-1:
  * never) with WAIT_TIMEOUT, and the process goes on. Not with EXEC_FOLLOW: see process_output.h.
  *
+ * By the sandbox's security options: SHELL_NOT_ALLOWED for a command line where only programs with
+ * arguments are run; a time-out of its own or a shorter one; a line in its log that names the
+ * actor.
+ *
  * INVALID_NAME; ALREADY_EXISTS when a process of that name runs.
  */
-int sandbox_exec(struct sandboxes *s, const char *workspace, const char *name,
+int sandbox_exec(struct sandboxes *s, const char *workspace, const char *name, const char *actor,
                  const struct agent_exec *exec, int64_t wait_ms, struct arena *arena,
                  struct agent_process *ret_process, struct error *err);
 int sandbox_process_get(struct sandboxes *s, const char *workspace, const char *name,

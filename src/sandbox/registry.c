@@ -120,6 +120,7 @@ struct sandbox *sandbox_new(struct sandboxes *s, const struct store_sandbox *row
     copy_actor(sb->created_by, row->created_by);
     copy_actor(sb->updated_by, row->updated_by);
     if (sandbox_status_parse(row->status, &sb->status, err) < 0 ||
+        trust_from_text(row->trust_level, row->security, &sb->security, err) < 0 ||
         spec_limits(&sb->resources, &sb->limits, err) < 0) {
         sandbox_free(sb);
         return NULL;
@@ -236,6 +237,7 @@ void sandbox_info(const struct sandbox *sb, struct arena *arena, struct sandbox_
                       arena_strdup(arena, sb->resources.disk)},
         .env = {arena_dup(arena, sb->env, sb->env_len), sb->env_len},
         .metadata = metadata_info(&sb->metadata, arena),
+        .security = sb->security,
         .enabled = sb->enabled,
         .status = sb->status,
         .revision = sb->revision,
@@ -340,6 +342,8 @@ int sandbox_save(struct sandbox *sb, bool with_event, struct error *err)
         .revision = info.revision,
         .clone_of = dup_or_null(arena, sb->clone_of),
         .unsettled = sb->unsettled,
+        .trust_level = trust_level_text(info.security.level),
+        .security = trust_text(&info.security, arena),
     };
     struct store_event event;
     if (with_event) {

@@ -20,6 +20,7 @@
 #include "base/slice.h"
 #include "loop/loop.h"
 #include "provider/provider.h"
+#include "sandbox/trust.h"
 #include "store/store.h"
 
 #define SANDBOX_STATUSES(X)                                                                        \
@@ -72,6 +73,7 @@ struct sandbox_info {
     struct sandbox_resources resources; /* none NULL */
     struct slice env;
     struct sandbox_metadata metadata;
+    struct trust_options security;
     bool enabled;
     enum sandbox_status status;
     uint64_t revision;              /* another one after each change; shown as "rev-123" */
@@ -102,13 +104,14 @@ struct sandbox_create {
     struct sandbox_resources resources;
     struct slice env;
     struct sandbox_metadata metadata;
+    struct trust_request security;
     bool enabled; /* false: it stays stopped until it is started */
     const char *actor;
 };
 
 /* Returns as soon as it is recorded, with status creating (or stopped when not enabled); making it
  * goes on by itself. INVALID_NAME, INVALID_QUANTITY, IMAGE_NOT_FOUND, ALREADY_EXISTS (the name, the
- * external id), INVALID_ARGUMENT (env, metadata). */
+ * external id), INVALID_ARGUMENT (env, metadata), and those of trust_resolve(). */
 int sandboxes_create(struct sandboxes *s, const struct sandbox_create *request, struct arena *arena,
                      struct sandbox_info *ret_info, struct error *err);
 int sandboxes_get(struct sandboxes *s, const char *workspace, const char *name, struct arena *arena,
@@ -152,6 +155,7 @@ struct sandbox_clone {
     const char *external_id, *display_name; /* NULL: none; never the source's */
     const char *blaxel_spec;                /* NULL: as the source has it */
     const bool *enabled;                    /* NULL: as the source has it */
+    struct trust_request security;          /* zeros: as the source has it */
     const char *actor;
 };
 
@@ -178,6 +182,7 @@ struct sandbox_update {
     const char *display_name;
     const char *blaxel_spec;
     const bool *enabled; /* another value than before stops or starts it; NULL: as it is */
+    struct trust_request security; /* zeros, or what it has: INVALID_ARGUMENT */
     const char *actor;
 };
 

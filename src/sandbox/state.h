@@ -51,6 +51,7 @@ struct sandbox {
     char *env;
     size_t env_len;
     struct sandbox_metadata metadata; /* owned strings */
+    struct trust_options security;
     bool enabled;
     enum sandbox_status status;
     uint64_t revision;
@@ -142,6 +143,8 @@ void sandbox_load_note(struct sandbox *sb, const struct store_note *note);
 /* Writes to the store what it does not have yet. On a coroutine; failures are logged. */
 void sandbox_save_notes(struct sandbox *sb);
 void sandbox_free_notes(struct sandbox *sb);
+/* On a coroutine: a command, in the sandbox's log and in the server's, before it is run. */
+void sandbox_audit(struct sandbox *sb, const char *actor, const struct agent_exec *exec);
 
 /* metrics.c */
 int metrics_new(struct sandboxes *s, int data_dir_fd, struct error *err);

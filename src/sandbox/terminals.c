@@ -38,9 +38,26 @@ static int check_size(uint64_t cols, uint64_t rows, struct error *err)
     return 0;
 }
 
+static int confine(struct sandbox *sb, const char *actor, struct agent_terminal_open *request,
+                   struct error *err)
+{
+    if (trust_check_shell(&sb->security, "a terminal", err) < 0)
+        return -1;
+    request->timeout_ms = trust_timeout_ms(&sb->security, 0);
+    if (sb->security.log_all_commands) {
+        const struct agent_exec exec = {.command = request->command != NULL ? request->command
+                                                                            : "(terminal)",
+                                        .cwd = request->cwd,
+                                        .user = request->user};
+        sandbox_audit(sb, actor, &exec);
+    }
+    return 0;
+}
+
 int sandbox_terminal_open(struct sandboxes *s, const char *workspace, const char *name,
-                          const struct agent_terminal_open *open, struct arena *arena,
-                          struct agent_terminal *ret_terminal, struct error *err)
+                          const char *actor, const struct agent_terminal_open *open,
+                          struct arena *arena, struct agent_terminal *ret_terminal,
+                          struct error *err)
 {
     _cleanup_sandbox_ struct sandbox *sb = NULL;
     struct channel *channel;
@@ -59,6 +76,8 @@ int sandbox_terminal_open(struct sandboxes *s, const char *workspace, const char
         request.cwd = "/workspace";
     if (request.user == NULL)
         request.user = "root";
+    if (confine(sb, actor, &request, err) < 0)
+        return -1;
     sb->had_terminals = true;
     return channel_call(channel, &agent_terminal_open_schema, &request, &agent_terminal_schema,
                         arena, ret_terminal, ANSWER_MS, err);

@@ -29,8 +29,9 @@ int terminal_session_check(const char *session, struct error *err);
  * TERMINALS_MAX.
  */
 int sandbox_terminal_open(struct sandboxes *s, const char *workspace, const char *name,
-                          const struct agent_terminal_open *open, struct arena *arena,
-                          struct agent_terminal *ret_terminal, struct error *err);
+                          const char *actor, const struct agent_terminal_open *open,
+                          struct arena *arena, struct agent_terminal *ret_terminal,
+                          struct error *err);
 /* Those that live, oldest first. */
 int sandbox_terminal_list(struct sandboxes *s, const char *workspace, const char *name,
                           struct arena *arena, struct agent_terminal **ret_items, size_t *ret_count,

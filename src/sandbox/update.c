@@ -28,6 +28,7 @@ enum { WAIT_MS = 120 * 1000 };
 struct change {
     struct sandbox_resources resources;
     struct spec_limits limits;
+    struct trust_options security;
     char *env;
     size_t env_len;
     struct sandbox_metadata metadata;
@@ -101,6 +102,34 @@ static char *copy_bytes(struct slice bytes)
     return copy;
 }
 
+/* Its options stay: what runs in it was started by them. Its limits may become larger than they
+ * allow only for those who may loosen them. */
+static int plan_security(const struct sandbox *sb, const struct sandbox_update *request,
+                         struct change *change, struct error *err)
+{
+    struct trust_request wanted = request->security;
+    struct trust_options asked;
+    change->security = sb->security;
+    if (wanted.level != NULL || wanted.given != 0 || wanted.hosts) {
+        wanted.may_loosen = true; /* who asks for what is there loosens nothing */
+        if (wanted.level != NULL && strcmp(wanted.level, trust_level_text(sb->security.level)) == 0)
+            wanted.level = NULL;
+        if (trust_resolve(&wanted, &sb->security, &asked, err) < 0)
+            return -1;
+        if (!trust_same(&asked, &sb->security))
+            return error_set(err, ERROR_INVALID_ARGUMENT,
+                             "spec.trustLevel and spec.security: a sandbox keeps what it was made "
+                             "with; a clone can be tighter");
+    }
+    const struct trust_request limits = {.may_loosen = request->security.may_loosen};
+    bool same = change->limits.memory_bytes == sb->limits.memory_bytes &&
+                change->limits.cpu_millis == sb->limits.cpu_millis;
+    if (same)
+        return 0;
+    return trust_check_limits(&limits, change->limits.memory_bytes, change->limits.cpu_millis,
+                              &change->security, err);
+}
+
 static int plan_change(const struct sandbox *sb, const struct sandbox_update *request,
                        struct arena *arena, struct change *change, struct error *err)
 {
@@ -127,7 +156,9 @@ static int plan_change(const struct sandbox *sb, const struct sandbox_update *re
     if (metadata_copy(&metadata, &change->metadata) < 0 || change->resources.cpu == NULL ||
         change->resources.memory == NULL || change->resources.disk == NULL || change->env == NULL)
         return error_sys(err, "changing a sandbox");
-    return spec_limits(&change->resources, &change->limits, err);
+    if (spec_limits(&change->resources, &change->limits, err) < 0)
+        return -1;
+    return plan_security(sb, request, change, err);
 }
 
 /* ---- limits ---- */
@@ -204,9 +235,14 @@ void sandbox_restore_limits(struct sandbox *sb)
 static int commit(struct sandbox *sb, const struct sandbox_update *request, struct change *change,
                   struct error *err)
 {
-    struct change old = {sb->resources, sb->limits, sb->env, sb->env_len, sb->metadata};
+    struct change old = {.resources = sb->resources,
+                         .limits = sb->limits,
+                         .env = sb->env,
+                         .env_len = sb->env_len,
+                         .metadata = sb->metadata};
     sb->resources = change->resources;
     sb->limits = change->limits;
+    sb->security = change->security;
     sb->env = change->env;
     sb->env_len = change->env_len;
     sb->metadata = change->metadata;
@@ -265,7 +301,8 @@ static bool changes_nothing(const struct sandbox_update *request)
     return resources->cpu == NULL && resources->memory == NULL && resources->disk == NULL &&
            request->env == NULL && request->labels == NULL && request->external_id == NULL &&
            request->display_name == NULL && request->blaxel_spec == NULL &&
-           request->enabled == NULL && request->image == NULL;
+           request->enabled == NULL && request->image == NULL && request->security.level == NULL &&
+           request->security.given == 0 && !request->security.hosts;
 }
 
 /* One at a time, and whoever waits looks at the revision when its turn has come. */

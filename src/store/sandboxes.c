@@ -45,6 +45,8 @@ static int put_row(struct sql_db *db, const struct store_sandbox *row, struct er
         PARAM_INT((int64_t)row->revision),
         PARAM_TEXT(row->clone_of),
         PARAM_INT(row->unsettled),
+        PARAM_TEXT(row->trust_level),
+        PARAM_TEXT(row->security),
     };
     if (sql_run(db, SQL_SANDBOX_PUT, params, ARRAY_LEN(params), "storing a sandbox", err) == 0)
         return give_revision(db, row->revision, err);
@@ -220,6 +222,8 @@ static int load_sandbox(void *ctx, sqlite3_stmt *row, struct error *err)
         .revision = (uint64_t)sqlite3_column_int64(row, 18),
         .clone_of = text(row, 19),
         .unsettled = sqlite3_column_int(row, 20) != 0,
+        .trust_level = text(row, 21),
+        .security = text(row, 22),
     };
     if (load->to->sandbox(load->to->ctx, &sandbox, err) < 0)
         return -1;

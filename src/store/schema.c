@@ -139,6 +139,8 @@ const struct migration schema_migrations[] = {
         "  PRIMARY KEY (sandbox, pid, port),"
         "  FOREIGN KEY (sandbox, pid) REFERENCES monitor (sandbox, pid) ON DELETE CASCADE"
         ") STRICT, WITHOUT ROWID;"},
+    {8, "ALTER TABLE sandbox ADD COLUMN trust_level TEXT;"
+        "ALTER TABLE sandbox ADD COLUMN security TEXT;"},
 };
 const size_t schema_migration_count = ARRAY_LEN(schema_migrations);
 

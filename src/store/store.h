@@ -38,6 +38,7 @@ struct store_sandbox {
     uint64_t revision;                                    /* from the same sequence as events' */
     const char *clone_of; /* id of the sandbox whose files it is still to be given; NULL: none */
     bool unsettled;       /* its limits are being changed, and may be any of two */
+    const char *trust_level, *security; /* sandbox/trust.h's texts; NULL: from before there were */
 };
 
 struct store_event {

@@ -42,7 +42,7 @@
 #include "warden/seccomp_load.h"
 #include "wire/birth.h"
 
-enum { LAYER_FDS = 3, HIGH_FD = 64, WAIT_SECONDS = 10, SOFT_NOFILE = 1024 };
+enum { LAYER_FDS = 3, HIGH_FD = 64, WAIT_SECONDS = 10, SOFT_NOFILE = 1024, AGENT_RULES_SIZE = 4 };
 
 /* Docker's default set. */
 static const int kept_capabilities[] = {
@@ -50,6 +50,12 @@ static const int kept_capabilities[] = {
     CAP_MKNOD,   CAP_NET_RAW,      CAP_SETGID,           CAP_SETUID,
     CAP_SETFCAP, CAP_SETPCAP,      CAP_NET_BIND_SERVICE, CAP_SYS_CHROOT,
     CAP_KILL,    CAP_AUDIT_WRITE,
+};
+
+/* What the agent's own work takes, where commands have none: files of any owner, other users, and
+ * ending what they run. */
+static const int agent_capabilities[] = {
+    CAP_CHOWN, CAP_DAC_OVERRIDE, CAP_FSETID, CAP_FOWNER, CAP_SETGID, CAP_SETUID, CAP_KILL,
 };
 
 struct life {
@@ -215,23 +221,47 @@ static int step_seccomp(struct life *life, struct error *err)
     return seccomp_load_sandbox(err);
 }
 
-static int step_capabilities(struct life *life, struct error *err)
+static uint64_t capability_set(const int *capabilities, size_t count)
 {
-    uint64_t kept = 0;
-    for (size_t i = 0; i < ARRAY_LEN(kept_capabilities); i++)
-        kept |= UINT64_C(1) << kept_capabilities[i];
-    /* Beyond the last one that this kernel has, the answer is EINVAL. */
-    for (int cap = 0; cap < 64; cap++)
-        if (!(kept & UINT64_C(1) << cap) && prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) < 0 &&
-            errno != EINVAL)
-            return error_sys(err, "dropping capabilities");
+    uint64_t set = 0;
+    for (size_t i = 0; i < count; i++)
+        set |= UINT64_C(1) << capabilities[i];
+    return set;
+}
+
+/* effective is permitted */
+static int set_capabilities(uint64_t permitted, uint64_t inheritable, struct error *err)
+{
     struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
-    struct __user_cap_data_struct data[2] = {
-        {.effective = (uint32_t)kept, .permitted = (uint32_t)kept},
-        {.effective = (uint32_t)(kept >> 32), .permitted = (uint32_t)(kept >> 32)},
-    };
+    struct __user_cap_data_struct data[2];
+    for (int half = 0; half < 2; half++) {
+        data[half].effective = data[half].permitted = (uint32_t)(permitted >> (32 * half));
+        data[half].inheritable = (uint32_t)(inheritable >> (32 * half));
+    }
     if (syscall(SYS_capset, &header, data) < 0)
         return error_sys(err, "dropping capabilities");
+    return 0;
+}
+
+/*
+ * What root gets at exec is the bounding set and what is inheritable. So with an empty bounding set
+ * the agent's own come to it as inheritable ones (which have to be set while the bounding set still
+ * has them), and a command that gives those up is left with nothing.
+ */
+static int step_capabilities(struct life *life, struct error *err)
+{
+    bool none = (life->birth->plan->flags & PLAN_NO_CAPABILITIES) != 0;
+    uint64_t bound = capability_set(kept_capabilities, none ? 0 : ARRAY_LEN(kept_capabilities));
+    uint64_t agent = capability_set(agent_capabilities, ARRAY_LEN(agent_capabilities));
+    if (none && set_capabilities(agent | UINT64_C(1) << CAP_SETPCAP, agent, err) < 0)
+        return -1;
+    /* Beyond the last one that this kernel has, the answer is EINVAL. */
+    for (int cap = 0; cap < 64; cap++)
+        if (!(bound & UINT64_C(1) << cap) && prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) < 0 &&
+            errno != EINVAL)
+            return error_sys(err, "dropping capabilities");
+    if (set_capabilities(none ? agent : bound, none ? agent : 0, err) < 0)
+        return -1;
     if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) < 0)
         return error_sys(err, "dropping ambient capabilities");
     return 0;
@@ -310,6 +340,22 @@ static int set_limits(struct error *err)
     return 0;
 }
 
+static const char *agent_state_dir(const struct plan *plan)
+{
+    return plan->flags & PLAN_READ_ONLY_ROOT ? AGENT_STATE_DIR_SCRATCH : AGENT_STATE_DIR;
+}
+
+static const char *agent_rules(const struct plan *plan, char rules[AGENT_RULES_SIZE])
+{
+    size_t len = 0;
+    if (plan->flags & PLAN_NO_SUBPROCESS)
+        rules[len++] = AGENT_RULE_NO_SUBPROCESS;
+    if (plan->flags & PLAN_NO_CAPABILITIES)
+        rules[len++] = AGENT_RULE_NO_CAPABILITIES;
+    rules[len] = '\0';
+    return rules;
+}
+
 static int exec_agent(const struct birth *birth, int *channel, struct error *err)
 {
     char count[8];
@@ -321,7 +367,9 @@ static int exec_agent(const struct birth *birth, int *channel, struct error *err
         return -1;
     if (write(*channel, &ready, 1) != 1)
         return error_sys(err, "telling the warden");
-    const char *const argv[] = {"cella-agent", count, NULL};
+    char rules[AGENT_RULES_SIZE];
+    const char *const argv[] = {"cella-agent", count, agent_state_dir(birth->plan),
+                                agent_rules(birth->plan, rules), NULL};
     const char *const envp[] = {NULL};
     syscall(SYS_execveat, agent, "", argv, envp, AT_EMPTY_PATH);
     return error_sys(err, "starting the agent");

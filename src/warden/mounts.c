@@ -159,17 +159,14 @@ enum { PAGE = 4096, PAGES_MIN = 64 };
 
 static const char *option_value(const struct plan *plan, const char *value, char *out, size_t size)
 {
-    /* Scratch is memory: never more than there is. */
-    const uint64_t scratch =
-        plan->disk_bytes < plan->memory_bytes ? plan->disk_bytes : plan->memory_bytes;
     const struct {
         const char *name;
         uint64_t number;
     } known[] = {
         {"@shm", plan->shm_bytes},
         {"@shm-pages", plan->shm_bytes / PAGE + PAGES_MIN},
-        {"@scratch", scratch},
-        {"@scratch-pages", scratch / PAGE + PAGES_MIN},
+        {"@scratch", plan->scratch_bytes},
+        {"@scratch-pages", plan->scratch_bytes / PAGE + PAGES_MIN},
     };
     for (size_t i = 0; i < ARRAY_LEN(known); i++)
         if (strcmp(value, known[i].name) == 0) {

@@ -18,6 +18,8 @@
 #define MIB (UINT64_C(1) << 20)
 #define TIB (UINT64_C(1) << 40)
 
+#define SCRATCH_MIN (64 * KIB)
+
 static const struct bound {
     const char *name;
     size_t offset;
@@ -28,6 +30,11 @@ static const struct bound {
     {"pids_max", offsetof(struct plan, pids_max), 8, 4 * MIB},
     {"disk_bytes", offsetof(struct plan, disk_bytes), 1 * MIB, 1024 * TIB},
     {"shm_bytes", offsetof(struct plan, shm_bytes), 4 * KIB, 1024 * TIB},
+};
+
+enum {
+    KNOWN_FLAGS =
+        PLAN_NO_NEW_PRIVS | PLAN_READ_ONLY_ROOT | PLAN_NO_SUBPROCESS | PLAN_NO_CAPABILITIES,
 };
 
 static bool only(const char *text, const char *allowed)
@@ -48,6 +55,24 @@ static bool hostname_valid(const char *name)
            only(name, "abcdefghijklmnopqrstuvwxyz0123456789-");
 }
 
+static int check_flags(const struct plan *plan, struct error *err)
+{
+    if (plan->flags & ~(uint64_t)KNOWN_FLAGS)
+        return error_set(err, ERROR_INVALID_ARGUMENT, "the plan has unknown flags");
+    /* The kernel takes a filter from an ordinary process only then. */
+    if ((plan->flags & PLAN_NO_SUBPROCESS) && !(plan->flags & PLAN_NO_NEW_PRIVS))
+        return error_set(err, ERROR_INVALID_ARGUMENT,
+                         "a plan without subprocesses needs no_new_privs");
+    /* To the kernel a size of 0 is no limit. */
+    if ((plan->flags & PLAN_READ_ONLY_ROOT) &&
+        (plan->scratch_bytes < SCRATCH_MIN || plan->scratch_bytes > plan->memory_bytes))
+        return error_set(err, ERROR_INVALID_ARGUMENT,
+                         "scratch_bytes is %" PRIu64 ", not between %" PRIu64
+                         " and the memory's %" PRIu64,
+                         plan->scratch_bytes, SCRATCH_MIN, plan->memory_bytes);
+    return 0;
+}
+
 int plan_check(const struct plan *plan, struct error *err)
 {
     if (!plan_id_valid(plan->id))
@@ -55,8 +80,8 @@ int plan_check(const struct plan *plan, struct error *err)
                          PLAN_ID_MAX);
     if (!hostname_valid(plan->hostname))
         return error_set(err, ERROR_INVALID_NAME, "the hostname is not a DNS label");
-    if (plan->flags & ~(uint64_t)(PLAN_NO_NEW_PRIVS | PLAN_READ_ONLY_ROOT))
-        return error_set(err, ERROR_INVALID_ARGUMENT, "the plan has unknown flags");
+    if (check_flags(plan, err) < 0)
+        return -1;
     for (size_t i = 0; i < ARRAY_LEN(bounds); i++) {
         uint64_t value;
         memcpy(&value, (const char *)plan + bounds[i].offset, sizeof(value));

@@ -5,7 +5,11 @@
  * What an agent finds when it starts: the contract between the warden, which makes the sandbox
  * and execs the agent as its pid 1, and the agent.
  *
- *     argv: cella-agent JOIN_COUNT
+ *     argv: cella-agent JOIN_COUNT [STATE_DIR [RULES]]
+ *
+ *   STATE_DIR           where the agent keeps what has to outlive a worker (agent/state_dir.h);
+ *                       AGENT_STATE_DIR, or on a read-only root AGENT_STATE_DIR_SCRATCH
+ *   RULES               letters for what every command of this sandbox goes without, below
  *
  *   fd AGENT_FD_LISTEN  a listening unix stream socket, bound outside the sandbox's mounts
  *   fd AGENT_FD_CGROUP  the cgroup v2 directory that the sandbox's root owns; every command gets a
@@ -24,6 +28,11 @@
  * outside the cpu and pids limits; with v2 one group carries all limits, and a short cpu period
  * keeps a busy sandbox answering.
  *
+ * AGENT_RULE_NO_SUBPROCESS needs no_new_privs, which the agent is born with then: a filter of
+ * their own keeps commands from making processes. With AGENT_RULE_NO_CAPABILITIES the bounding set
+ * is empty; the agent has the few capabilities that its work takes as inheritable ones, and every
+ * command gives them up.
+ *
  * Without cgroups (unit tests, containers made by others) JOIN_COUNT is "none": then only the
  * listening socket is there, and a command's tree is its process group.
  */
@@ -34,4 +43,9 @@ enum {
     AGENT_FD_JOIN = 5,
     AGENT_JOIN_MAX = 4,
     AGENT_CLONE_ARGS_SIZE = 128,
+    AGENT_RULE_NO_SUBPROCESS = 's',
+    AGENT_RULE_NO_CAPABILITIES = 'c',
 };
+
+#define AGENT_STATE_DIR         "/.cella"
+#define AGENT_STATE_DIR_SCRATCH "/tmp/.cella"

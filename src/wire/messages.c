@@ -71,6 +71,7 @@ static const struct wire_field plan_fields[] = {
     U64(7, struct plan, disk_bytes),
     U64(8, struct plan, shm_bytes),
     U64(9, struct plan, flags),
+    U64(10, struct plan, scratch_bytes),
 };
 SCHEMA(warden_start_schema, WARDEN_START, struct plan, plan_fields);
 
@@ -266,6 +267,7 @@ static const struct wire_field terminal_open_fields[] = {
     U64(8, struct agent_terminal_open, rows),
     U64(9, struct agent_terminal_open, idle_ms),
     U64(10, struct agent_terminal_open, flags),
+    U64(11, struct agent_terminal_open, timeout_ms),
 };
 SCHEMA(agent_terminal_open_schema, AGENT_TERMINAL_OPEN, struct agent_terminal_open,
        terminal_open_fields);

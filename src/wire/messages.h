@@ -133,7 +133,9 @@ struct warden_about {
 
 enum plan_flags {
     PLAN_NO_NEW_PRIVS = 1 << 0,
-    PLAN_READ_ONLY_ROOT = 1 << 1,
+    PLAN_READ_ONLY_ROOT = 1 << 1,  /* /tmp and /workspace are memory, of scratch_bytes each */
+    PLAN_NO_SUBPROCESS = 1 << 2,   /* commands have threads only; needs PLAN_NO_NEW_PRIVS */
+    PLAN_NO_CAPABILITIES = 1 << 3, /* an empty bounding set; commands have none at all */
 };
 
 /* What to make. Everything the warden needs, and nothing that it would have to interpret: it
@@ -145,9 +147,10 @@ struct plan {
     uint64_t memory_bytes;
     uint64_t cpu_millis; /* thousandths of a core */
     uint64_t pids_max;
-    uint64_t disk_bytes; /* quota of the writable layer */
-    uint64_t shm_bytes;  /* size of /dev/shm */
-    uint64_t flags;      /* enum plan_flags */
+    uint64_t disk_bytes;    /* quota of the writable layer */
+    uint64_t shm_bytes;     /* size of /dev/shm */
+    uint64_t flags;         /* enum plan_flags */
+    uint64_t scratch_bytes; /* with PLAN_READ_ONLY_ROOT */
 };
 
 struct warden_started {
@@ -369,8 +372,9 @@ struct agent_terminal_open {
     const char *user;
     uint64_t cols; /* 0: 80 and 24 */
     uint64_t rows;
-    uint64_t idle_ms; /* how long it stays with nobody attached; 0: TERMINAL_IDLE_MS */
-    uint64_t flags;   /* enum terminal_flags */
+    uint64_t idle_ms;    /* how long it stays with nobody attached; 0: TERMINAL_IDLE_MS */
+    uint64_t flags;      /* enum terminal_flags */
+    uint64_t timeout_ms; /* of its life; 0: none */
 };
 
 struct agent_terminal {
@@ -414,6 +418,7 @@ enum terminal_end {
     TERMINAL_EXITED = 0, /* by itself */
     TERMINAL_CLOSED = 1,
     TERMINAL_IDLE = 2, /* nobody was attached for too long */
+    TERMINAL_TIMED_OUT = 3,
 };
 
 struct agent_terminal_exit {

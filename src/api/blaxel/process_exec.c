@@ -52,8 +52,8 @@ static int exec_and_wait(struct http_exchange *x, const struct run *run,
     bool wait = (exec.flags & EXEC_WAIT) != 0;
     if (run->request.port_count > 0)
         exec.flags &= ~(uint64_t)EXEC_WAIT;
-    if (sandbox_exec(place->sandboxes, place->workspace, place->sandbox, &exec, run->wait_ms, arena,
-                     process, err) < 0)
+    if (sandbox_exec(place->sandboxes, place->workspace, place->sandbox, place->actor, &exec,
+                     run->wait_ms, arena, process, err) < 0)
         return -1;
     if (run->request.port_count == 0)
         return 0;
@@ -98,7 +98,8 @@ static int exec_stream(struct http_exchange *x, struct run *run, struct error *e
     const struct stream_style style = {.shape = STREAM_NDJSON, .result = result_json, .ctx = run};
     struct agent_process process;
     if (process_output_exec(run->place.sandboxes, run->place.workspace, run->place.sandbox,
-                            &run->request.exec, http_arena(x), &process, &output, err) < 0)
+                            run->place.actor, &run->request.exec, http_arena(x), &process, &output,
+                            err) < 0)
         return -1;
     return process_stream_reply(x, output, &process, &style, err);
 }

@@ -21,7 +21,8 @@ struct process_place process_place(const struct route_params *params, const stru
     return (struct process_place){.sandboxes = call->api->sandboxes,
                                   .workspace = call->workspace,
                                   .sandbox = route_param(params, "name"),
-                                  .process = route_param(params, "pid")};
+                                  .process = route_param(params, "pid"),
+                                  .actor = call->principal.name};
 }
 
 int process_reply_message(struct http_exchange *x, uint64_t pid, const char *message,
@@ -113,8 +114,8 @@ static int exec_and_wait(struct http_exchange *x, const struct process_place *pl
     bool wait = (exec.flags & EXEC_WAIT) != 0;
     if (request->port_count > 0)
         exec.flags &= ~(uint64_t)EXEC_WAIT;
-    if (sandbox_exec(place->sandboxes, place->workspace, place->sandbox, &exec, -1, arena, process,
-                     err) < 0)
+    if (sandbox_exec(place->sandboxes, place->workspace, place->sandbox, place->actor, &exec, -1,
+                     arena, process, err) < 0)
         return -1;
     if (request->port_count == 0)
         return 0;

@@ -13,6 +13,7 @@ struct process_place {
     const char *workspace;
     const char *sandbox;
     const char *process;
+    const char *actor; /* who asks */
 };
 struct process_place process_place(const struct route_params *params, const struct api_call *call);
 

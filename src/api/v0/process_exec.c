@@ -17,7 +17,7 @@
 
 struct exec_request {
     const char *name;
-    const char *command;
+    yyjson_val *command;
     const char *working_dir;
     yyjson_val *env;
     bool wait;
@@ -30,7 +30,7 @@ struct exec_request {
 };
 
 static const struct json_field exec_fields[] = {
-    {"command", JSON_STRING, true, offsetof(struct exec_request, command)},
+    {"command", JSON_ANY, true, offsetof(struct exec_request, command)},
     {"workingDir", JSON_STRING, .offset = offsetof(struct exec_request, working_dir)},
     {"env", JSON_OBJECT, .offset = offsetof(struct exec_request, env)},
     {"waitForCompletion", JSON_BOOL, .offset = offsetof(struct exec_request, wait)},
@@ -44,15 +44,63 @@ static const struct json_field exec_fields[] = {
     {"stdin", JSON_ANY, .offset = offsetof(struct exec_request, input)},
 };
 
-static int check_command(const char *command, struct error *err)
+static int check_length(size_t len, struct error *err)
 {
-    size_t len = strlen(command);
-    if (len == 0)
-        return error_set(err, ERROR_INVALID_ARGUMENT, "command must not be empty");
     if (len > COMMAND_MAX)
         return error_set(err, ERROR_INVALID_ARGUMENT, "command is larger than %d bytes",
                          COMMAND_MAX);
     return 0;
+}
+
+static int refuse_command(struct error *err)
+{
+    return error_set(err, ERROR_INVALID_ARGUMENT,
+                     "command must be a string, or an array of strings (a program and its "
+                     "arguments), none of them with NUL characters");
+}
+
+static bool has_nul(yyjson_val *text)
+{
+    return memchr(yyjson_get_str(text), '\0', yyjson_get_len(text)) != NULL;
+}
+
+/* A program and its arguments, which no shell looks at. */
+static int read_arguments(struct arena *arena, yyjson_val *given, struct slice *ret_argv,
+                          struct error *err)
+{
+    size_t size = 0, used = 0, i, count;
+    yyjson_val *word;
+    yyjson_arr_foreach(given, i, count, word)
+    {
+        if (!yyjson_is_str(word) || has_nul(word))
+            return refuse_command(err);
+        size += yyjson_get_len(word) + 1;
+    }
+    if (size == 0 || yyjson_get_len(yyjson_arr_get_first(given)) == 0)
+        return error_set(err, ERROR_INVALID_ARGUMENT, "command: the program must not be empty");
+    if (check_length(size, err) < 0)
+        return -1;
+    char *argv = arena_alloc(arena, size);
+    yyjson_arr_foreach(given, i, count, word)
+    {
+        memcpy(argv + used, yyjson_get_str(word), yyjson_get_len(word) + 1);
+        used += yyjson_get_len(word) + 1;
+    }
+    *ret_argv = (struct slice){argv, size};
+    return 0;
+}
+
+static int read_command(struct arena *arena, yyjson_val *given, struct agent_exec *exec,
+                        struct error *err)
+{
+    if (yyjson_is_arr(given))
+        return read_arguments(arena, given, &exec->argv, err);
+    if (!yyjson_is_str(given) || has_nul(given))
+        return refuse_command(err);
+    if (yyjson_get_len(given) == 0)
+        return error_set(err, ERROR_INVALID_ARGUMENT, "command must not be empty");
+    exec->command = yyjson_get_str(given);
+    return check_length(yyjson_get_len(given), err);
 }
 
 /* Relative to what would be anybody's guess, so it has to be absolute. */
@@ -131,7 +179,7 @@ int process_exec_from_json(struct arena *arena, yyjson_val *body,
     if (body == NULL)
         return error_set(err, ERROR_INVALID_ARGUMENT, "command is required");
     if (json_read(arena, body, "", exec_fields, ARRAY_LEN(exec_fields), &request, err) < 0 ||
-        check_command(request.command, err) < 0 ||
+        read_command(arena, request.command, exec, err) < 0 ||
         read_working_dir(arena, request.working_dir, &exec->cwd, err) < 0 ||
         env_from_json(arena, request.env, "env", &exec->env, err) < 0 ||
         (request.name != NULL && process_name_check(request.name, err) < 0) ||
@@ -141,7 +189,6 @@ int process_exec_from_json(struct arena *arena, yyjson_val *body,
     if (read_input(request.input, exec, err) < 0)
         return -1;
     exec->name = request.name;
-    exec->command = request.command;
     exec->timeout_ms = (uint64_t)request.timeout_s * 1000;
     if (request.restart)
         exec->max_restarts =

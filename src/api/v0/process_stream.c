@@ -65,8 +65,8 @@ int process_exec_stream(struct http_exchange *x, const struct process_place *pla
         style.shape = STREAM_NDJSON;
     if (request.stdin_data.len > 0)
         request.flags |= EXEC_STDIN_ONCE;
-    if (process_output_exec(place->sandboxes, place->workspace, place->sandbox, &request,
-                            http_arena(x), &process, &output, err) < 0)
+    if (process_output_exec(place->sandboxes, place->workspace, place->sandbox, place->actor,
+                            &request, http_arena(x), &process, &output, err) < 0)
         return -1;
     return process_stream_reply(x, output, &process, &style, err);
 }

@@ -8,6 +8,7 @@
 #include "api/call.h"
 #include "api/handlers.h"
 #include "api/v0/sandbox.h"
+#include "api/v0/security_json.h"
 
 int v0_sandbox_clone(struct http_exchange *x, const struct route_params *params, void *ctx,
                      struct error *err)
@@ -15,6 +16,7 @@ int v0_sandbox_clone(struct http_exchange *x, const struct route_params *params,
     const struct api_call *call = ctx;
     struct sandbox_clone request = {.workspace = call->workspace,
                                     .source = route_param(params, "name"),
+                                    .security.may_loosen = security_may_loosen(call),
                                     .actor = call->principal.name};
     struct sandbox_info info;
     yyjson_val *body;
@@ -30,7 +32,9 @@ int v0_sandbox_clone(struct http_exchange *x, const struct route_params *params,
 static int update(struct http_exchange *x, const struct route_params *params,
                   const struct api_call *call, bool patch, struct error *err)
 {
-    struct sandbox_update request = {.workspace = call->workspace, .actor = call->principal.name};
+    struct sandbox_update request = {.workspace = call->workspace,
+                                     .security.may_loosen = security_may_loosen(call),
+                                     .actor = call->principal.name};
     struct sandbox_info info;
     uint64_t matched;
     yyjson_val *body;

@@ -11,6 +11,7 @@
 
 #include "api/v0/env.h"
 #include "api/v0/sandbox.h"
+#include "api/v0/security_json.h"
 #include "base/cleanup.h"
 
 struct parts {
@@ -63,6 +64,8 @@ struct spec {
     yyjson_val *enabled;
     yyjson_val *resources;
     yyjson_val *env_vars;
+    const char *trust_level;
+    yyjson_val *security;
 };
 
 static const struct json_field spec_fields[] = {
@@ -70,6 +73,8 @@ static const struct json_field spec_fields[] = {
     {"enabled", JSON_ANY, .offset = offsetof(struct spec, enabled)},
     {"resources", JSON_OBJECT, .offset = offsetof(struct spec, resources)},
     {"env_vars", JSON_OBJECT, .offset = offsetof(struct spec, env_vars)},
+    {"trustLevel", JSON_STRING, .offset = offsetof(struct spec, trust_level)},
+    {"security", JSON_OBJECT, .offset = offsetof(struct spec, security)},
 };
 
 static const struct json_field resource_fields[] = {
@@ -195,7 +200,8 @@ int sandbox_clone_from_json(struct arena *arena, yyjson_val *body, struct sandbo
     request->external_id = change.metadata.external_id;
     request->display_name = change.metadata.display_name;
     request->enabled = change.enabled;
-    return 0;
+    return security_from_json(change.spec.trust_level, change.spec.security, &request->security,
+                              err);
 }
 
 int sandbox_update_from_json(struct arena *arena, yyjson_val *body, bool patch, const char *name,
@@ -220,5 +226,6 @@ int sandbox_update_from_json(struct arena *arena, yyjson_val *body, bool patch, 
     request->external_id = change.metadata.external_id;
     request->display_name = change.metadata.display_name;
     request->enabled = change.enabled;
-    return 0;
+    return security_from_json(change.spec.trust_level, change.spec.security, &request->security,
+                              err);
 }

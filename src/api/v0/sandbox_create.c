@@ -8,6 +8,7 @@
 #include "api/v0/sandbox_create.h"
 
 #include "api/v0/env.h"
+#include "api/v0/security_json.h"
 #include "base/cleanup.h"
 
 struct parts {
@@ -49,6 +50,8 @@ struct spec {
     bool enabled;
     yyjson_val *resources;
     yyjson_val *env_vars;
+    const char *trust_level;
+    yyjson_val *security;
 };
 
 static const struct json_field spec_fields[] = {
@@ -56,6 +59,8 @@ static const struct json_field spec_fields[] = {
     {"enabled", JSON_BOOL, .offset = offsetof(struct spec, enabled)},
     {"resources", JSON_OBJECT, .offset = offsetof(struct spec, resources)},
     {"env_vars", JSON_OBJECT, .offset = offsetof(struct spec, env_vars)},
+    {"trustLevel", JSON_STRING, .offset = offsetof(struct spec, trust_level)},
+    {"security", JSON_OBJECT, .offset = offsetof(struct spec, security)},
 };
 
 static const struct json_field resource_fields[] = {
@@ -88,6 +93,8 @@ static int read_spec(struct arena *arena, yyjson_val *object, struct sandbox_cre
     if (spec.resources != NULL &&
         json_read(arena, spec.resources, "spec.resources", resource_fields,
                   ARRAY_LEN(resource_fields), &request->resources, err) < 0)
+        return -1;
+    if (security_from_json(spec.trust_level, spec.security, &request->security, err) < 0)
         return -1;
     return env_from_json(arena, spec.env_vars, "spec.env_vars", &request->env, err);
 }

@@ -10,6 +10,7 @@
 #include "api/v0/sandbox.h"
 #include "api/v0/sandbox_create.h"
 #include "api/v0/sandbox_json.h"
+#include "api/v0/security_json.h"
 #include "base/limits.h"
 
 enum { LIST_LIMIT_DEFAULT = 20, LIST_LIMIT_MAX = 1000 };
@@ -89,7 +90,9 @@ int v0_sandbox_create(struct http_exchange *x, const struct route_params *params
 {
     const struct api_call *call = ctx;
     struct arena *arena = http_arena(x);
-    struct sandbox_create request = {.workspace = call->workspace, .actor = call->principal.name};
+    struct sandbox_create request = {.workspace = call->workspace,
+                                     .security.may_loosen = security_may_loosen(call),
+                                     .actor = call->principal.name};
     struct sandbox_info info;
     yyjson_val *body;
 

@@ -34,7 +34,7 @@ int v0_terminal_create(struct http_exchange *x, const struct route_params *param
     yyjson_val *body;
     if (api_json_body(x, &body, err) < 0 || terminal_open_from_json(arena, body, &open, err) < 0 ||
         sandbox_terminal_open(call->api->sandboxes, call->workspace, route_param(params, "name"),
-                              &open, arena, &made, err) < 0)
+                              call->principal.name, &open, arena, &made, err) < 0)
         return -1;
     yyjson_mut_val *root;
     yyjson_mut_doc *doc = api_json_new(arena, &root);

@@ -182,8 +182,10 @@ struct slice terminal_taken_frame(struct arena *arena, uint64_t taken)
 
 struct slice terminal_exit_frame(struct arena *arena, const struct agent_terminal_exit *end)
 {
-    static const char *const reasons[] = {
-        [TERMINAL_EXITED] = "exited", [TERMINAL_CLOSED] = "closed", [TERMINAL_IDLE] = "idle"};
+    static const char *const reasons[] = {[TERMINAL_EXITED] = "exited",
+                                          [TERMINAL_CLOSED] = "closed",
+                                          [TERMINAL_IDLE] = "idle",
+                                          [TERMINAL_TIMED_OUT] = "timeout"};
     yyjson_mut_val *root;
     yyjson_mut_doc *doc = frame_new(arena, "exit", &root);
     yyjson_mut_obj_add_uint(doc, root, "exitCode", end->exit_code & 0xff);

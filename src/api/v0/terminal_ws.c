@@ -85,8 +85,8 @@ static int reach(struct http_exchange *x, const struct api_call *call, const cha
 {
     struct sandboxes *s = call->api->sandboxes;
     struct agent_terminal opened = {.session = q->open.session};
-    if (q->create &&
-        sandbox_terminal_open(s, call->workspace, name, &q->open, http_arena(x), &opened, err) < 0)
+    if (q->create && sandbox_terminal_open(s, call->workspace, name, call->principal.name, &q->open,
+                                           http_arena(x), &opened, err) < 0)
         return -1;
     q->attach.session = opened.session;
     if (terminal_attach(s, call->workspace, name, &q->attach, http_arena(x), ret_about,

@@ -163,6 +163,18 @@ static void exec_request_with_everything(void **state)
     assert_int_equal(request.exec.max_restarts, RESTARTS_UNLIMITED);
 }
 
+static void a_program_and_its_arguments(void **state)
+{
+    static const char words[] = "printf\0%s\0\0a b;c\0";
+    struct process_request request;
+    struct error err;
+    yyjson_val *body = value_of(*state, "{\"command\":[\"printf\",\"%s\",\"\",\"a b;c\"]}");
+    assert_int_equal(process_exec_from_json(*state, body, &request, &err), 0);
+    assert_null(request.exec.command);
+    assert_int_equal(request.exec.argv.len, sizeof(words) - 1);
+    assert_memory_equal(request.exec.argv.data, words, sizeof(words) - 1);
+}
+
 static void exec_requests_refused(void **state)
 {
     static const struct {
@@ -173,7 +185,14 @@ static void exec_requests_refused(void **state)
         {"{}", ERROR_INVALID_ARGUMENT, "command"},
         {"{\"command\":\"\"}", ERROR_INVALID_ARGUMENT, "command"},
         {"{\"command\":null}", ERROR_INVALID_ARGUMENT, "command"},
-        {"{\"command\":[\"ls\"]}", ERROR_INVALID_ARGUMENT, "command"},
+        {"{\"command\":5}", ERROR_INVALID_ARGUMENT, "command"},
+        {"{\"command\":{}}", ERROR_INVALID_ARGUMENT, "command"},
+        {"{\"command\":[]}", ERROR_INVALID_ARGUMENT, "command"},
+        {"{\"command\":[\"\"]}", ERROR_INVALID_ARGUMENT, "command"},
+        {"{\"command\":[\"ls\",1]}", ERROR_INVALID_ARGUMENT, "command"},
+        {"{\"command\":[\"ls\",null]}", ERROR_INVALID_ARGUMENT, "command"},
+        {"{\"command\":[[\"ls\"]]}", ERROR_INVALID_ARGUMENT, "command"},
+        {"{\"command\":[\"ls\",\"a\\u0000b\"]}", ERROR_INVALID_ARGUMENT, "command"},
         {"{\"command\":\"a\\u0000b\"}", ERROR_INVALID_ARGUMENT, "command"},
         {"{\"command\":\"ls\",\"timeout\":-1}", ERROR_INVALID_ARGUMENT, "timeout"},
         {"{\"command\":\"ls\",\"timeout\":1.5}", ERROR_INVALID_ARGUMENT, "timeout"},
@@ -249,6 +268,7 @@ int main(void)
         api_test(exec_request_whole),
         api_test(exec_request_least),
         api_test(exec_request_with_everything),
+        api_test(a_program_and_its_arguments),
         api_test(exec_requests_refused),
         api_test(a_command_has_a_limit),
         api_test(no_body_is_no_command),

@@ -23,6 +23,13 @@ static const struct sandbox_info info = {
     .resources = {"1000m", "1Gi", "10Gi"},
     .env = {"MY_VAR=my_value\0EMPTY=\0", 23},
     .metadata = {.labels = {"team=a b", 9}, .external_id = "ext-1", .display_name = "My box"},
+    .security = {.level = TRUST_SANDBOXED,
+                 .allow_shell = true,
+                 .memory_limit_mb = 2048,
+                 .cpu_limit_millis = 1500,
+                 .read_only_root = true,
+                 .log_all_commands = true,
+                 .no_new_privs = true},
     .enabled = true,
     .status = SANDBOX_RUNNING,
     .revision = 124,
@@ -42,6 +49,14 @@ static const struct sandbox_info info = {
     "\"createdBy\":\"user-123\",\"updatedBy\":\"user-456\",\"workspace\":\"default\"},"            \
     "\"spec\":{\"enabled\":true,\"image\":\"host\","                                               \
     "\"resources\":{\"cpu\":\"1000m\",\"memory\":\"1Gi\",\"disk\":\"10Gi\"},"                      \
+    "\"trustLevel\":\"sandboxed\",\"security\":{\"network_enabled\":false,"                        \
+    "\"allowed_hosts\":[],\"allow_shell\":true,\"allow_subprocess\":false,"                        \
+    "\"allow_network_tools\":false,\"memory_limit_mb\":2048,\"cpu_limit\":1.5,"                    \
+    "\"timeout_seconds\":null,\"read_only_root\":true,\"log_all_commands\":true,"                  \
+    "\"no_new_privs\":true,\"capabilities\":\"default\",\"enforcement\":{"                         \
+    "\"network_enabled\":\"not available yet: the level has a network, the sandbox has none "      \
+    "until networks come\",\"allow_network_tools\":\"not available yet: the level has network "    \
+    "tools, which come with networks\"}},"                                                         \
     "\"env_vars\":{\"MY_VAR\":\"my_value\",\"EMPTY\":\"\"}},\"status\":\"running\","               \
     "\"events\":[{\"type\":\"CREATE\",\"status\":\"SUCCESS\","                                     \
     "\"message\":\"Sandbox created successfully\",\"time\":\"2023-10-10T15:30:00Z\","              \
@@ -109,6 +124,15 @@ static void an_answer_is_a_request(void **state)
     assert_string_equal(request.metadata.display_name, "My box");
     assert_string_equal(request.metadata.labels.data, "team=a b");
     assert_true(request.enabled);
+    assert_string_equal(request.security.level, "sandboxed");
+    assert_true(request.security.wanted.allow_shell);
+    assert_int_equal(request.security.wanted.cpu_limit_millis, 1500);
+    assert_false(request.security.given & 1U << TRUST_TIMEOUT_SECONDS);
+    request.security.may_loosen = true;
+    struct trust_options again;
+    assert_int_equal(trust_resolve(&request.security, NULL, &again, &err), 0);
+    assert_true(again.allow_shell);
+    assert_int_equal(again.memory_limit_mb, 2048);
 }
 
 static void everything_has_a_default(void **state)
@@ -125,6 +149,8 @@ static void everything_has_a_default(void **state)
         assert_null(request.resources.cpu);
         assert_int_equal(request.env.len, 0);
         assert_true(request.enabled);
+        assert_null(request.security.level);
+        assert_int_equal(request.security.given, 0);
     }
 }
 
@@ -163,6 +189,20 @@ static void requests_refused(void **state)
         {"{\"spec\":{\"resources\":{\"memroy\":\"1Gi\"}}}", ERROR_UNKNOWN_FIELD, "memroy"},
         {"{\"spec\":{\"resources\":{\"cpu\":true}}}", ERROR_INVALID_ARGUMENT, "spec.resources.cpu"},
         {"{\"spec\":{\"env_vars\":{\"A\":1}}}", ERROR_INVALID_ARGUMENT, "spec.env_vars.A"},
+        {"{\"spec\":{\"trustLevel\":1}}", ERROR_INVALID_ARGUMENT, "spec.trustLevel"},
+        {"{\"spec\":{\"security\":[]}}", ERROR_INVALID_ARGUMENT, "spec.security"},
+        {"{\"spec\":{\"security\":{\"allow_shel\":true}}}", ERROR_UNKNOWN_FIELD, "allow_shel"},
+        {"{\"spec\":{\"security\":{\"allow_shell\":1}}}", ERROR_INVALID_ARGUMENT, "allow_shell"},
+        {"{\"spec\":{\"security\":{\"allow_shell\":\"no\"}}}", ERROR_INVALID_ARGUMENT,
+         "allow_shell"},
+        {"{\"spec\":{\"security\":{\"memory_limit_mb\":1.5}}}", ERROR_INVALID_ARGUMENT, "whole"},
+        {"{\"spec\":{\"security\":{\"memory_limit_mb\":-1}}}", ERROR_INVALID_ARGUMENT, "negative"},
+        {"{\"spec\":{\"security\":{\"memory_limit_mb\":\"1\"}}}", ERROR_INVALID_ARGUMENT, "memory"},
+        {"{\"spec\":{\"security\":{\"memory_limit_mb\":1e300}}}", ERROR_INVALID_ARGUMENT, "memory"},
+        {"{\"spec\":{\"security\":{\"cpu_limit\":true}}}", ERROR_INVALID_ARGUMENT, "cpu_limit"},
+        {"{\"spec\":{\"security\":{\"cpu_limit\":0.0001}}}", ERROR_INVALID_ARGUMENT, "cpu_limit"},
+        {"{\"spec\":{\"security\":{\"allowed_hosts\":\"a\"}}}", ERROR_INVALID_ARGUMENT, "array"},
+        {"{\"spec\":{\"security\":{\"allowed_hosts\":[1]}}}", ERROR_INVALID_ARGUMENT, "array"},
         {"{\"spec\":{\"env_vars\":{\"A\":null}}}", ERROR_INVALID_ARGUMENT, "spec.env_vars.A"},
         {"{\"spec\":{\"env_vars\":{\"A\":\"x\\u0000y\"}}}", ERROR_INVALID_ARGUMENT,
          "spec.env_vars.A"},

@@ -20,6 +20,7 @@ static const struct plan good = {
     .pids_max = 100,
     .disk_bytes = 64 << 20,
     .shm_bytes = 16 << 20,
+    .scratch_bytes = 4 << 20,
 };
 
 static void a_good_plan_passes(void **state)
@@ -29,6 +30,31 @@ static void a_good_plan_passes(void **state)
     assert_int_equal(plan_check(&plan, &err), 0);
     plan.flags = PLAN_NO_NEW_PRIVS | PLAN_READ_ONLY_ROOT;
     assert_int_equal(plan_check(&plan, &err), 0);
+    plan.flags |= PLAN_NO_SUBPROCESS | PLAN_NO_CAPABILITIES;
+    assert_int_equal(plan_check(&plan, &err), 0);
+}
+
+static void flags_that_need_something_have_it(void **state)
+{
+    static const struct {
+        uint64_t flags, scratch_bytes;
+    } bad[] = {
+        {PLAN_NO_SUBPROCESS, 4 << 20}, /* without no_new_privs no filter can be loaded */
+        {PLAN_READ_ONLY_ROOT, 0},      /* which would be no limit */
+        {PLAN_READ_ONLY_ROOT, 4096},
+        {PLAN_READ_ONLY_ROOT, UINT64_C(257) << 20}, /* more than there is memory */
+        {PLAN_READ_ONLY_ROOT, UINT64_MAX},
+        {1 << 4, 4 << 20},
+        {UINT64_C(1) << 63, 4 << 20},
+    };
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        struct plan plan = good;
+        struct error err;
+        plan.flags = bad[i].flags;
+        plan.scratch_bytes = bad[i].scratch_bytes;
+        assert_int_equal(plan_check(&plan, &err), -1);
+        assert_int_equal(err.code, ERROR_INVALID_ARGUMENT);
+    }
 }
 
 static void ids_are_safe_as_names(void **state)
@@ -99,6 +125,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_good_plan_passes),
+        cmocka_unit_test(flags_that_need_something_have_it),
         cmocka_unit_test(ids_are_safe_as_names),
         cmocka_unit_test(hostnames_are_labels),
         cmocka_unit_test(numbers_have_bounds),
