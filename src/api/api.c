@@ -13,6 +13,7 @@
 #include "api/call.h"
 #include "api/credential.h"
 #include "api/dialect.h"
+#include "api/group_path.h"
 #include "api/live.h"
 #include "api/origin.h"
 #include "auth/workspaces.h"
@@ -83,10 +84,12 @@ static int dispatch(struct http_exchange *x, const struct api *api, const struct
                     struct error *err)
 {
     struct route_params params;
-    const struct route *route = route_find(dialect->routes, *dialect->count, x, &params, err);
+    const char *path = group_path(http_arena(x), http_request(x)->path);
+    const struct route *route =
+        route_find_at(dialect->routes, *dialect->count, x, path, &params, err);
     if (is_for_browsers(x, route, err)) {
         bool any;
-        const char *methods = route_methods(dialect->routes, *dialect->count, x, &any);
+        const char *methods = route_methods(dialect->routes, *dialect->count, x, path, &any);
         return origin_reply_options(x, api, methods, err);
     }
     if (route == NULL)

@@ -14,6 +14,10 @@ route_handler v0_key_list, v0_key_create, v0_key_get, v0_key_delete, v0_whoami, 
 /* v0/workspaces.c */
 route_handler v0_workspace_list, v0_workspace_create, v0_workspace_get, v0_workspace_delete;
 
+/* v0/groups.c */
+route_handler v0_group_list, v0_group_create, v0_group_get, v0_group_patch, v0_group_start,
+    v0_group_stop, v0_group_end;
+
 /* v0/sandbox_list.c */
 route_handler v0_sandbox_list, v0_sandbox_create;
 

@@ -58,6 +58,18 @@ const struct route api_routes[] = {
     ROUTE("PUT",    "/v0/sandbox/{name}/resume", SCOPE_WRITE, v0_sandbox_resume),
     ROUTE("POST",   "/v0/sandbox/{name}/resume", SCOPE_WRITE, v0_sandbox_resume),
 
+    /* What is below …/sandbox/{name} there is found by the rows of /v0/sandbox: api/group_path.h. */
+    ROUTE("GET",    "/v0/groups",               SCOPE_READ,   v0_group_list),
+    ROUTE("POST",   "/v0/groups",               SCOPE_ADMIN,  v0_group_create),
+    ROUTE("GET",    "/v0/groups/{group}",       SCOPE_READ,   v0_group_get),
+    ROUTE("PATCH",  "/v0/groups/{group}",       SCOPE_ADMIN,  v0_group_patch),
+    ROUTE("DELETE", "/v0/groups/{group}",       SCOPE_ADMIN,  v0_group_end),
+    ROUTE("POST",   "/v0/groups/{group}/end",   SCOPE_ADMIN,  v0_group_end),
+    ROUTE("POST",   "/v0/groups/{group}/start", SCOPE_WRITE,  v0_group_start),
+    ROUTE("POST",   "/v0/groups/{group}/stop",  SCOPE_WRITE,  v0_group_stop),
+    ROUTE("GET",    "/v0/groups/{group}/sandbox", SCOPE_READ, v0_sandbox_list),
+    ROUTE("POST",   "/v0/groups/{group}/sandbox", SCOPE_WRITE, v0_sandbox_create),
+
     ROUTE("GET",    "/v0/metrics",              SCOPE_READ,   v0_metrics),
 
     /* First, because a page asks for many things at once. */

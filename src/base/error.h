@@ -35,6 +35,7 @@
     X(SHELL_NOT_ALLOWED, 403, 5)                                                                   \
     X(ROUTE_NOT_FOUND, 404, 1)                                                                     \
     X(SANDBOX_NOT_FOUND, 404, 3)                                                                   \
+    X(GROUP_NOT_FOUND, 404, 3)                                                                     \
     X(WORKSPACE_NOT_FOUND, 404, 3)                                                                 \
     X(KEY_NOT_FOUND, 404, 3)                                                                       \
     X(FILE_NOT_FOUND, 404, 3)                                                                      \

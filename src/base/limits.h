@@ -5,10 +5,11 @@
 
 enum {
     /* Names */
-    NAME_MAX_LEN = 63,   /* a DNS label */
-    SANDBOX_ID_LEN = 12, /* lower-case base 32, made by the server */
-    INSTANCE_ID_LEN = 8, /* one per data folder */
-    KEY_ID_LEN = 12,     /* as a sandbox's */
+    NAME_MAX_LEN = 63,                       /* a DNS label */
+    SANDBOX_PATH_MAX = 2 * NAME_MAX_LEN + 1, /* "group/name" */
+    SANDBOX_ID_LEN = 12,                     /* lower-case base 32, made by the server */
+    INSTANCE_ID_LEN = 8,                     /* one per data folder */
+    KEY_ID_LEN = 12,                         /* as a sandbox's */
 
     /* Callers */
     WORKSPACES_MAX = 1000,
@@ -57,8 +58,11 @@ enum {
     EXTERNAL_ID_MAX = 64,
     DISPLAY_NAME_MAX = 255,
     BLAXEL_SPEC_MAX = 16 * 1024,
-    PREVIEWS_MAX = 100,       /* of one sandbox */
-    PREVIEW_TOKENS_MAX = 100, /* of one preview */
+    GROUPS_MAX = 1000, /* of one workspace */
+    GROUP_SANDBOXES_MAX = 1000,
+    GROUP_SPEC_MAX = 128 * 1024, /* what its sandboxes inherit, as JSON text */
+    PREVIEWS_MAX = 100,          /* of one sandbox */
+    PREVIEW_TOKENS_MAX = 100,    /* of one preview */
     PREVIEW_HEADERS_MAX = 8 * 1024,
     PATH_BYTES_MAX = 4096,
 

@@ -122,16 +122,14 @@ static const char *allowed(const struct route *table, size_t n, struct http_exch
 }
 
 const char *route_methods(const struct route *table, size_t n, struct http_exchange *x,
-                          bool *ret_any)
+                          const char *path, bool *ret_any)
 {
     struct captures captures;
     *ret_any = false;
     for (size_t i = 0; i < n; i++)
-        if (strcmp(table[i].method, "ANY") == 0 &&
-            matches(table[i].path, http_request(x)->path, &captures))
+        if (strcmp(table[i].method, "ANY") == 0 && matches(table[i].path, path, &captures))
             *ret_any = true;
-    return *ret_any ? "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS"
-                    : allowed(table, n, x, http_request(x)->path);
+    return *ret_any ? "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS" : allowed(table, n, x, path);
 }
 
 const struct route *route_find(const struct route *table, size_t n, struct http_exchange *x,

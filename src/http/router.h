@@ -54,10 +54,10 @@ const struct route *route_find_at(const struct route *table, size_t n, struct ht
                                   const char *path, struct route_params *ret_params,
                                   struct error *err);
 
-/* "GET, HEAD, PUT": what the rows of the request's path serve; "" when there are none. *ret_any:
- * one of them takes any method. */
+/* "GET, HEAD, PUT": what the rows of a path serve; "" when there are none. *ret_any: one of them
+ * takes any method. */
 const char *route_methods(const struct route *table, size_t n, struct http_exchange *x,
-                          bool *ret_any);
+                          const char *path, bool *ret_any);
 
 /* A parameter's value; "" when the row has none of that name. */
 const char *route_param(const struct route_params *params, const char *name);

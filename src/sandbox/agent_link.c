@@ -29,11 +29,13 @@ int sandbox_running(struct sandboxes *s, const char *workspace, const char *name
         if (co_cond_wait(s->loop, &sb->changed, BECOMES_READY_MS, err) < 0)
             return -1;
     if (sb->gone)
-        return error_set(err, ERROR_SANDBOX_NOT_FOUND, "there is no sandbox \"%s\"", sb->name);
+        return error_set(err, ERROR_SANDBOX_NOT_FOUND, "there is no sandbox \"%s\"",
+                         sandbox_path(sb));
     if (sb->status != SANDBOX_RUNNING)
         return error_set(err, ERROR_NOT_RUNNING,
                          "sandbox \"%s\" is %s: start it first (PUT /v0/sandbox/%s/start)",
-                         sb->name, sandbox_status_text(sb->status), sb->name);
+                         sandbox_path(sb), sandbox_status_text(sb->status),
+                         sb->group == NULL ? sb->name : sb->id);
     *ret_sandbox = steal_ptr(sb);
     return 0;
 }

@@ -116,10 +116,12 @@ int sandboxes_clone(struct sandboxes *s, const struct sandbox_clone *request, st
     if (check_request(s, request, &source, &row, &security, err) < 0)
         return -1;
     row.security = trust_text(&security, arena);
+    /* One that is named as its group's has its clone beside it. */
+    const char *group = strchr(request->source, '/') != NULL ? source.group : NULL;
     /* The check may have waited, and its source be gone. */
     if (sandbox_find(s, request->workspace, source.id, err) == NULL)
         return -1;
-    return sandbox_add(s, &row, &event, arena, ret_info, err);
+    return sandbox_add(s, group, &row, &event, arena, ret_info, err);
 }
 
 /* ---- the copy ---- */

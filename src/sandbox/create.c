@@ -18,14 +18,27 @@
 
 enum { NAME_TRIES = 20, DELETE_WAIT_MS = 30 * 1000 };
 
-static void pick_name(struct sandboxes *s, const char *workspace, char name[NAME_MAX_LEN + 1])
+const struct first_event sandbox_created = {"CREATE", "Sandbox created successfully"};
+
+/* "group/name", or "name". */
+static void make_path(const struct group *group, const char *name, char path[SANDBOX_PATH_MAX + 1])
 {
+    snprintf(path, SANDBOX_PATH_MAX + 1, "%s%s%s", group == NULL ? "" : group->name,
+             group == NULL ? "" : "/", name);
+}
+
+static void pick_path(struct sandboxes *s, const char *workspace, const struct group *group,
+                      char path[SANDBOX_PATH_MAX + 1])
+{
+    char name[NAME_MAX_LEN + 1];
     for (int i = 0; i < NAME_TRIES; i++) {
         random_name(name);
-        if (sandbox_find(s, workspace, name, NULL) == NULL)
+        make_path(group, name, path);
+        if (sandbox_find(s, workspace, path, NULL) == NULL)
             return;
     }
     random_id(name, 24);
+    make_path(group, name, path);
 }
 
 /* The name of a sandbox that is being deleted is free in a moment: wait for it. */
@@ -70,10 +83,24 @@ static enum sandbox_status first_status(const struct store_sandbox *row)
     return row->enabled || row->clone_of != NULL ? SANDBOX_CREATING : SANDBOX_STOPPED;
 }
 
-/* Nothing waits from the check of the external id to the end. */
-static struct sandbox *insert(struct sandboxes *s, struct store_sandbox *row, struct error *err)
+static int check_room(const struct group *group, struct error *err)
 {
-    if (sandbox_check_external(s, row->workspace, row->external_id, NULL, err) < 0)
+    if (group == NULL)
+        return 0;
+    if (group->ending || group->gone)
+        return error_set(err, ERROR_GROUP_NOT_FOUND, "the group \"%s\" is ending", group->name);
+    if (group->member_count >= GROUP_SANDBOXES_MAX)
+        return error_set(err, ERROR_LIMIT_EXCEEDED, "the group \"%s\" has %d sandboxes already",
+                         group->name, GROUP_SANDBOXES_MAX);
+    return 0;
+}
+
+/* Nothing waits from the check of the external id to the end. */
+static struct sandbox *insert(struct sandboxes *s, const struct group *group,
+                              struct store_sandbox *row, struct error *err)
+{
+    if (check_room(group, err) < 0 ||
+        sandbox_check_external(s, row->workspace, row->external_id, NULL, err) < 0)
         return NULL;
     row->created_ms = row->updated_ms = birth_time(s);
     row->status = sandbox_status_text(first_status(row));
@@ -85,34 +112,75 @@ static struct sandbox *insert(struct sandboxes *s, struct store_sandbox *row, st
     return sb;
 }
 
-int sandbox_add(struct sandboxes *s, struct store_sandbox *row, const struct first_event *event,
-                struct arena *arena, struct sandbox_info *ret_info, struct error *err)
+struct sandbox *sandbox_admit(struct sandboxes *s, struct group *group, struct store_sandbox *row,
+                              const struct first_event *event, struct error *err)
 {
     char id[SANDBOX_ID_LEN + 1];
-    char name[NAME_MAX_LEN + 1];
+    char path[SANDBOX_PATH_MAX + 1];
+    if (row->name == NULL)
+        pick_path(s, row->workspace, group, path);
+    else
+        make_path(group, row->name, path);
+    random_id(id, SANDBOX_ID_LEN);
+    struct store_sandbox whole = *row;
+    whole.id = id;
+    whole.name = path;
+    struct sandbox *sb = insert(s, group, &whole, err);
+    if (sb == NULL)
+        return NULL;
+    sb->goal = row->enabled ? GOAL_RUNNING : GOAL_STOPPED;
+    sandbox_add_event(sb, event->type, "SUCCESS", event->message);
+    return sb;
+}
+
+void sandbox_launch(struct sandbox *sb)
+{
+    if (sb->status == SANDBOX_CREATING)
+        sandbox_drive(sb);
+}
+
+/* The group that it is to be in, and the name that it is to have there, are free for it. */
+static int find_place(struct sandboxes *s, const char *group_name, const struct store_sandbox *row,
+                      struct group **ret_group, struct error *err)
+{
+    char path[SANDBOX_PATH_MAX + 1];
+    struct group *group = NULL;
+    if (group_name != NULL) {
+        group = group_find(s, row->workspace, group_name, err);
+        if (group == NULL || check_room(group, err) < 0)
+            return -1;
+    }
+    if (row->name != NULL) {
+        if (name_check(row->name, err) < 0)
+            return -1;
+        make_path(group, row->name, path);
+        if (group != NULL)
+            group_hold(group);
+        _cleanup_group_ struct group *held = group;
+        if (wait_for_name(s, row->workspace, path, err) < 0 || check_room(group, err) < 0)
+            return -1;
+    }
+    *ret_group = group;
+    return 0;
+}
+
+int sandbox_add(struct sandboxes *s, const char *group_name, struct store_sandbox *row,
+                const struct first_event *event, struct arena *arena, struct sandbox_info *ret_info,
+                struct error *err)
+{
+    struct group *group = NULL;
     if (s->closing)
         return error_set(err, ERROR_UNAVAILABLE, "the server is shutting down");
-    if (row->name == NULL) {
-        pick_name(s, row->workspace, name);
-    } else {
-        if (name_check(row->name, err) < 0 || wait_for_name(s, row->workspace, row->name, err) < 0)
-            return -1;
-        snprintf(name, sizeof(name), "%s", row->name);
-    }
-    random_id(id, SANDBOX_ID_LEN);
-    row->id = id;
-    row->name = name;
-    _cleanup_sandbox_ struct sandbox *sb = insert(s, row, err);
+    if (find_place(s, group_name, row, &group, err) < 0)
+        return -1;
+    _cleanup_sandbox_ struct sandbox *sb = sandbox_admit(s, group, row, event, err);
     if (sb == NULL)
         return -1;
-    sandbox_add_event(sb, event->type, "SUCCESS", event->message);
     sandbox_info(sb, arena, ret_info);
 
     /* It is made while it is being recorded. Should the record fail, or this process die before it
      * is there, nobody was told of the sandbox and it is removed again. */
-    sb->goal = row->enabled ? GOAL_RUNNING : GOAL_STOPPED;
-    if (sb->status == SANDBOX_CREATING)
-        sandbox_drive(sb);
+    sandbox_launch(sb);
     if (sandbox_save(sb, true, err) < 0) {
         sb->goal = GOAL_DELETED;
         sandbox_drive(sb);
@@ -143,15 +211,14 @@ static int check_request(const struct sandbox_create *request, struct arena *are
     return spec_check_env(request->env, err) < 0 ? -1 : metadata_check(&request->metadata, err);
 }
 
-int sandboxes_create(struct sandboxes *s, const struct sandbox_create *request, struct arena *arena,
-                     struct sandbox_info *ret_info, struct error *err)
+int sandbox_create_row(const struct sandbox_create *request, struct arena *arena,
+                       struct store_sandbox *ret_row, struct error *err)
 {
-    static const struct first_event event = {"CREATE", "Sandbox created successfully"};
     struct sandbox_resources resources = request->resources;
     struct trust_options security;
     if (check_request(request, arena, &resources, &security, err) < 0)
         return -1;
-    struct store_sandbox row = {
+    *ret_row = (struct store_sandbox){
         .workspace = request->workspace,
         .name = request->name,
         .image = request->image == NULL || request->image[0] == '\0' ? "host" : request->image,
@@ -169,5 +236,14 @@ int sandboxes_create(struct sandboxes *s, const struct sandbox_create *request, 
         .trust_level = trust_level_text(security.level),
         .security = trust_text(&security, arena),
     };
-    return sandbox_add(s, &row, &event, arena, ret_info, err);
+    return 0;
+}
+
+int sandboxes_create(struct sandboxes *s, const struct sandbox_create *request, struct arena *arena,
+                     struct sandbox_info *ret_info, struct error *err)
+{
+    struct store_sandbox row;
+    if (sandbox_create_row(request, arena, &row, err) < 0)
+        return -1;
+    return sandbox_add(s, request->group, &row, &sandbox_created, arena, ret_info, err);
 }

@@ -280,9 +280,10 @@ static int record_wish(struct sandboxes *s, const char *workspace, const char *n
     if (s->closing && wish->goal == GOAL_RUNNING)
         return error_set(err, ERROR_UNAVAILABLE, "the server is shutting down");
     if (sb->status == SANDBOX_DELETING)
-        return error_set(err, ERROR_SANDBOX_NOT_FOUND, "sandbox \"%s\" is being deleted", sb->name);
+        return error_set(err, ERROR_SANDBOX_NOT_FOUND, "sandbox \"%s\" is being deleted",
+                         sandbox_path(sb));
     if (!(wish->from & 1u << sb->status))
-        return error_set(err, wish->refusal, "sandbox \"%s\" is %s: %s", sb->name,
+        return error_set(err, wish->refusal, "sandbox \"%s\" is %s: %s", sandbox_path(sb),
                          sandbox_status_text(sb->status), wish->refusal_text);
     sb->goal = wish->goal;
     sb->stop_reason = NULL;
@@ -296,6 +297,18 @@ static int record_wish(struct sandboxes *s, const char *workspace, const char *n
     if (wish->goal == GOAL_DELETED)
         sandbox_give_up_copy(sb); /* the driver waits for it, and nobody wants it any more */
     return 0;
+}
+
+void sandbox_condemn(struct sandbox *sb, const char *actor)
+{
+    sandbox_hold(sb);
+    sb->goal = GOAL_DELETED;
+    sb->stop_reason = NULL;
+    snprintf(sb->updated_by, sizeof(sb->updated_by), "%s", actor);
+    sandbox_set_status(sb, SANDBOX_DELETING);
+    sandbox_drive(sb);
+    sandbox_give_up_copy(sb);
+    sandbox_drop(sb);
 }
 
 int sandboxes_start(struct sandboxes *s, const char *workspace, const char *name, const char *actor,

@@ -53,6 +53,9 @@ static bool matches(const struct sandbox *sb, const struct sandbox_filter *filte
     if (strcmp(sb->workspace, filter->workspace) != 0 ||
         (filter->by_status && sb->status != filter->status))
         return false;
+    if (filter->group != NULL &&
+        strcmp(sb->group == NULL ? "" : sb->group->name, filter->group) != 0)
+        return false;
     if (filter->contains != NULL && !contains(sb->name, filter->contains) &&
         !contains(sb->metadata.display_name, filter->contains))
         return false;

@@ -322,7 +322,7 @@ static int add_changed(struct sandbox_log_reader *r, struct log_lines *lines, st
     check_agent(r);
     uint64_t seen = r->change_seen;
     const struct agent_changes request = {.after = seen};
-    if (sandbox_agent(r->sb->owner, r->sb->workspace, r->sb->name, &held, &channel, err) < 0 ||
+    if (sandbox_agent(r->sb->owner, r->sb->workspace, r->sb->id, &held, &channel, err) < 0 ||
         channel_list(channel, &agent_changes_schema, &request, &agent_change_schema, arena,
                      CHANGES_MAX, add_change, &list, ANSWER_MS, err) < 0)
         return -1;

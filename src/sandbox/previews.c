@@ -163,7 +163,7 @@ static void tell(const struct preview *p, struct arena *arena, struct preview_in
         .id = arena_strdup(arena, p->id),
         .name = arena_strdup(arena, p->name),
         .sandbox_id = arena_strdup(arena, sb->id),
-        .sandbox_name = arena_strdup(arena, sb->name),
+        .sandbox_name = arena_strdup(arena, sandbox_path(sb)),
         .workspace = arena_strdup(arena, sb->workspace),
         .port = p->port,
         .is_public = p->is_public,

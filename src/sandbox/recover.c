@@ -101,6 +101,8 @@ static void resume(struct sandbox *sb, const struct census *census)
 {
     sb->up = census_running(census, sb->id);
     sb->goal = goal_of_status[sb->status];
+    if (sb->group != NULL && sb->group->ending)
+        return; /* whoever ends the group sees to it */
     if (sb->unsettled)
         sandbox_restore_limits(sb);
     if (resume_clone(sb))
@@ -193,7 +195,7 @@ int sandboxes_recover(struct sandboxes *s, struct error *err)
 {
     struct store_load load = {
         .sandbox = load_sandbox, .event = load_event, .note = load_note, .ctx = s};
-    if (store_last_revision(s->store, &s->revision, err) < 0 ||
+    if (store_last_revision(s->store, &s->revision, err) < 0 || sandboxes_load_groups(s, err) < 0 ||
         store_load_all(s->store, &load, err) < 0 || sandboxes_load_previews(s, err) < 0 ||
         sandboxes_load_monitors(s, err) < 0)
         return -1;
@@ -206,6 +208,7 @@ int sandboxes_recover(struct sandboxes *s, struct error *err)
     each_sandbox(s, &census, resume);
     remove_strangers(s, &census);
     census_release(&census);
+    sandboxes_resume_groups(s);
     sandboxes_resume_monitors(s);
     return metrics_start(s, err);
 }
@@ -317,6 +320,7 @@ void sandboxes_free(struct sandboxes *s)
         return;
     while (s->ids != NULL)
         sandbox_remove(s->ids);
+    sandboxes_free_groups(s);
     metrics_free(s);
     s->provider->ops->free(s->provider);
     free(s);

@@ -62,6 +62,8 @@ static void sandbox_free(struct sandbox *sb)
     free(sb->env);
     metadata_release(&sb->metadata);
     free(sb->clone_of);
+    if (sb->group != NULL)
+        group_drop(sb->group);
     free(sb);
 }
 
@@ -75,9 +77,10 @@ static void copy_actor(char to[ACTOR_MAX], const char *from)
 static int copy_strings(struct sandbox *sb, const struct store_sandbox *row)
 {
     size_t key_size = strlen(row->workspace) + strlen(row->name) + 2;
+    const char *slash = strchr(row->name, '/');
     sb->id = strdup(row->id);
     sb->workspace = strdup(row->workspace);
-    sb->name = strdup(row->name);
+    sb->name = strdup(slash != NULL ? slash + 1 : row->name);
     sb->key = malloc(key_size);
     sb->image = strdup(row->image);
     sb->resources.cpu = strdup(row->cpu);
@@ -100,6 +103,22 @@ static int copy_strings(struct sandbox *sb, const struct store_sandbox *row)
     return 0;
 }
 
+/* The group that a row's name tells of; the table has no sandbox without its group. */
+static int enter_group(struct sandbox *sb, const struct store_sandbox *row, struct error *err)
+{
+    const char *slash = strchr(row->name, '/');
+    if (slash == NULL)
+        return 0;
+    char name[NAME_MAX_LEN + 1];
+    snprintf(name, sizeof(name), "%.*s", (int)(slash - row->name), row->name);
+    struct group *group = group_find(sb->owner, row->workspace, name, err);
+    if (group == NULL)
+        return -1;
+    group_hold(group);
+    sb->group = group;
+    return 0;
+}
+
 struct sandbox *sandbox_new(struct sandboxes *s, const struct store_sandbox *row, struct error *err)
 {
     struct sandbox *sb = calloc(1, sizeof(*sb));
@@ -119,7 +138,7 @@ struct sandbox *sandbox_new(struct sandboxes *s, const struct store_sandbox *row
     sb->updated_ms = row->updated_ms;
     copy_actor(sb->created_by, row->created_by);
     copy_actor(sb->updated_by, row->updated_by);
-    if (sandbox_status_parse(row->status, &sb->status, err) < 0 ||
+    if (enter_group(sb, row, err) < 0 || sandbox_status_parse(row->status, &sb->status, err) < 0 ||
         trust_from_text(row->trust_level, row->security, &sb->security, err) < 0 ||
         spec_limits(&sb->resources, &sb->limits, err) < 0) {
         sandbox_free(sb);
@@ -152,6 +171,7 @@ int sandbox_insert(struct sandbox *sb, struct error *err)
                          sb->name);
     HASH_ADD_KEYPTR(by_id, s->ids, sb->id, strlen(sb->id), sb);
     HASH_ADD_KEYPTR(by_name, s->names, sb->key, strlen(sb->key), sb);
+    group_join(sb);
     sandbox_hold(sb);
     return 0;
 }
@@ -163,6 +183,7 @@ void sandbox_remove(struct sandbox *sb)
         return;
     HASH_DELETE(by_id, s->ids, sb);
     HASH_DELETE(by_name, s->names, sb);
+    group_leave(sb);
     sb->gone = true;
     sandbox_forget_previews(sb);
     sandbox_forget_monitors(sb);
@@ -170,23 +191,44 @@ void sandbox_remove(struct sandbox *sb)
     sandbox_drop(sb);
 }
 
+/* By its id, alone or with its group in front. */
+static struct sandbox *find_id(struct sandboxes *s, const char *workspace, const char *name)
+{
+    const char *slash = strchr(name, '/'), *id = slash != NULL ? slash + 1 : name;
+    struct sandbox *sb;
+    HASH_FIND(by_id, s->ids, id, strlen(id), sb);
+    if (sb == NULL || strcmp(sb->workspace, workspace) != 0)
+        return NULL;
+    if (slash != NULL && (sb->group == NULL || strlen(sb->group->name) != (size_t)(slash - name) ||
+                          strncmp(sb->group->name, name, (size_t)(slash - name)) != 0))
+        return NULL;
+    return sb;
+}
+
 struct sandbox *sandbox_find(struct sandboxes *s, const char *workspace, const char *name,
                              struct error *err)
 {
-    char key[2 * NAME_MAX_LEN + 2];
+    char key[NAME_MAX_LEN + 1 + SANDBOX_PATH_MAX + 1];
     struct sandbox *sb = NULL;
-    if (strlen(workspace) <= NAME_MAX_LEN && strlen(name) <= NAME_MAX_LEN) {
+    if (strlen(workspace) <= NAME_MAX_LEN && strlen(name) <= SANDBOX_PATH_MAX) {
         int len = snprintf(key, sizeof(key), "%s/%s", workspace, name);
         HASH_FIND(by_name, s->names, key, (size_t)len, sb);
-        if (sb == NULL) {
-            HASH_FIND(by_id, s->ids, name, strlen(name), sb);
-            if (sb != NULL && strcmp(sb->workspace, workspace) != 0)
-                sb = NULL;
-        }
+        if (sb == NULL)
+            sb = find_id(s, workspace, name);
     }
     if (sb == NULL)
-        error_set(err, ERROR_SANDBOX_NOT_FOUND, "there is no sandbox \"%.63s\"", name);
+        error_set(err, ERROR_SANDBOX_NOT_FOUND, "there is no sandbox \"%.127s\"", name);
     return sb;
+}
+
+const char *sandbox_path(const struct sandbox *sb)
+{
+    return sb->key + strlen(sb->workspace) + 1;
+}
+
+const char *sandbox_address(const struct sandbox_info *info, struct arena *arena)
+{
+    return info->group == NULL ? info->name : arena_printf(arena, "%s/%s", info->group, info->name);
 }
 
 struct sandbox *sandbox_find_external(struct sandboxes *s, const char *workspace,
@@ -231,6 +273,7 @@ void sandbox_info(const struct sandbox *sb, struct arena *arena, struct sandbox_
         .id = arena_strdup(arena, sb->id),
         .workspace = arena_strdup(arena, sb->workspace),
         .name = arena_strdup(arena, sb->name),
+        .group = sb->group == NULL ? NULL : arena_strdup(arena, sb->group->name),
         .image = arena_strdup(arena, sb->image),
         .resources = {arena_strdup(arena, sb->resources.cpu),
                       arena_strdup(arena, sb->resources.memory),
@@ -315,15 +358,15 @@ void sandbox_set_status(struct sandbox *sb, enum sandbox_status status)
     co_cond_wake_all(&sb->changed);
 }
 
-int sandbox_save(struct sandbox *sb, bool with_event, struct error *err)
+void sandbox_row(const struct sandbox *sb, struct arena *arena, struct store_sandbox *ret_row,
+                 struct store_event *ret_event)
 {
     struct sandbox_info info;
-    struct arena *arena = arena_new();
     sandbox_info(sb, arena, &info);
-    struct store_sandbox row = {
+    *ret_row = (struct store_sandbox){
         .id = info.id,
         .workspace = info.workspace,
-        .name = info.name,
+        .name = arena_strdup(arena, sandbox_path(sb)),
         .status = sandbox_status_text(info.status),
         .image = info.image,
         .cpu = info.resources.cpu,
@@ -345,12 +388,19 @@ int sandbox_save(struct sandbox *sb, bool with_event, struct error *err)
         .trust_level = trust_level_text(info.security.level),
         .security = trust_text(&info.security, arena),
     };
-    struct store_event event;
-    if (with_event) {
+    if (info.event_count > 0) {
         const struct sandbox_event *last = &info.events[info.event_count - 1];
-        event = (struct store_event){last->type, last->status, last->message, last->time_ms,
-                                     last->revision};
+        *ret_event = (struct store_event){last->type, last->status, last->message, last->time_ms,
+                                          last->revision};
     }
+}
+
+int sandbox_save(struct sandbox *sb, bool with_event, struct error *err)
+{
+    struct store_sandbox row;
+    struct store_event event = {NULL};
+    struct arena *arena = arena_new();
+    sandbox_row(sb, arena, &row, &event);
     int rc = store_put_sandbox(sb->owner->store, &row, with_event ? &event : NULL, err);
     arena_free(arena);
     return rc;

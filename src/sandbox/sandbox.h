@@ -7,8 +7,9 @@
  * `struct sandboxes` owns them all. It keeps the live state in memory, writes every change through
  * to the store before it is acknowledged, and drives the provider. Calls are made on coroutines.
  *
- * A sandbox is found by its name in a workspace or by its immutable id. What a call hands out
- * (struct sandbox_info) is a copy in the caller's arena.
+ * A sandbox is found by its name in a workspace or by its immutable id; one of a group
+ * (sandbox/groups.h) by its id or as "group/name". What a call hands out (struct sandbox_info) is a
+ * copy in the caller's arena.
  */
 
 #include <stdbool.h>
@@ -69,6 +70,7 @@ struct sandbox_info {
     const char *id;
     const char *workspace;
     const char *name;
+    const char *group; /* NULL: in none */
     const char *image;
     struct sandbox_resources resources; /* none NULL */
     struct slice env;
@@ -82,6 +84,9 @@ struct sandbox_info {
     const struct sandbox_event *events; /* oldest first */
     size_t event_count;
 };
+
+/* What it is found by in its workspace: its name, or "group/name". */
+const char *sandbox_address(const struct sandbox_info *info, struct arena *arena);
 
 struct sandboxes;
 
@@ -99,7 +104,8 @@ int sandboxes_about(struct sandboxes *s, struct warden_about *ret_about, struct 
 
 struct sandbox_create {
     const char *workspace;
-    const char *name; /* NULL: the server makes one up */
+    const char *group; /* the one that it is to be in; NULL: none */
+    const char *name;  /* NULL: the server makes one up */
     const char *image;
     struct sandbox_resources resources;
     struct slice env;
@@ -111,7 +117,7 @@ struct sandbox_create {
 
 /* Returns as soon as it is recorded, with status creating (or stopped when not enabled); making it
  * goes on by itself. INVALID_NAME, INVALID_QUANTITY, IMAGE_NOT_FOUND, ALREADY_EXISTS (the name, the
- * external id), INVALID_ARGUMENT (env, metadata), and those of trust_resolve(). */
+ * external id), INVALID_ARGUMENT (env, metadata), GROUP_NOT_FOUND, and those of trust_resolve(). */
 int sandboxes_create(struct sandboxes *s, const struct sandbox_create *request, struct arena *arena,
                      struct sandbox_info *ret_info, struct error *err);
 int sandboxes_get(struct sandboxes *s, const char *workspace, const char *name, struct arena *arena,
@@ -130,6 +136,7 @@ int sandboxes_settle(struct sandboxes *s, const char *workspace, const char *nam
 
 struct sandbox_filter {
     const char *workspace;
+    const char *group; /* only those of this one; NULL: all, "": those in none */
     bool by_status;
     enum sandbox_status status;
     struct slice labels;  /* "key=value" list: all of them have to be there */
@@ -163,8 +170,9 @@ struct sandbox_clone {
  * A new sandbox that begins with all files of another one, as they were at one moment, and then has
  * a life of its own. Returns as soon as it is recorded, with status creating; the copy, and the
  * start when it is enabled, go on by themselves: a source that is being made is waited for, one
- * that is being deleted stays until the copy is there. The errors of sandboxes_create(), and
- * SANDBOX_NOT_FOUND.
+ * that is being deleted stays until the copy is there. A source that is named as "group/name" has
+ * its clone beside it, in the group; one that is named by its id has it in none. The errors of
+ * sandboxes_create(), and SANDBOX_NOT_FOUND.
  */
 int sandboxes_clone(struct sandboxes *s, const struct sandbox_clone *request, struct arena *arena,
                     struct sandbox_info *ret_info, struct error *err);

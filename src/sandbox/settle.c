@@ -21,7 +21,8 @@ int sandboxes_settle(struct sandboxes *s, const char *workspace, const char *nam
         if (co_cond_wait(s->loop, &sb->changed, SETTLES_MS, err) < 0)
             return -1;
     if (sb->gone)
-        return error_set(err, ERROR_SANDBOX_NOT_FOUND, "there is no sandbox \"%s\"", sb->name);
+        return error_set(err, ERROR_SANDBOX_NOT_FOUND, "there is no sandbox \"%s\"",
+                         sandbox_path(sb));
     sandbox_info(sb, arena, ret_info);
     return 0;
 }

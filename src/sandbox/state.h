@@ -44,7 +44,9 @@ struct sandbox {
     char *id;
     char *workspace;
     char *name;
-    char *key;                          /* "workspace/name" */
+    struct group *group; /* held; NULL: in none */
+    struct sandbox *group_prev, *group_next;
+    char *key;                          /* "workspace/name", or "workspace/group/name" */
     const char *image;                  /* what was asked for; owned */
     struct sandbox_resources resources; /* owned strings */
     struct spec_limits limits;
@@ -96,12 +98,33 @@ struct sandbox {
     UT_hash_handle by_name;
 };
 
+/* A group and the sandboxes that are in it, held as a sandbox is. */
+struct group {
+    struct sandboxes *owner;
+    char *id;
+    char *workspace;
+    char *name;
+    char *key;  /* "workspace/name" */
+    char *spec; /* JSON text */
+    bool ending;
+    int64_t created_ms, updated_ms;
+    char created_by[ACTOR_MAX], updated_by[ACTOR_MAX];
+    struct sandbox *members; /* oldest first */
+    unsigned member_count;
+    bool driven; /* a coroutine brings it to its end */
+    bool gone;   /* no longer in the map */
+    unsigned refs;
+    struct co_cond changed; /* woken when a member comes or goes, and at the end */
+    UT_hash_handle by_name;
+};
+
 struct sandboxes {
     struct loop *loop;
     struct store *store;
     struct provider *provider;
     struct sandbox *ids;      /* by id, oldest first */
     struct sandbox *names;    /* by workspace/name */
+    struct group *groups;     /* by workspace/name, oldest first */
     struct preview *previews; /* by id */
     uint64_t revision;
     int64_t last_created_ms;
@@ -124,6 +147,8 @@ int sandbox_insert(struct sandbox *sb, struct error *err); /* ALREADY_EXISTS; ho
 void sandbox_remove(struct sandbox *sb);                   /* out of the maps; drops it */
 struct sandbox *sandbox_find(struct sandboxes *s, const char *workspace, const char *name,
                              struct error *err);
+/* What it is found by in its workspace: its name, or "group/name". */
+const char *sandbox_path(const struct sandbox *sb);
 struct sandbox *sandbox_find_external(struct sandboxes *s, const char *workspace,
                                       const char *external_id);
 void sandbox_info(const struct sandbox *sb, struct arena *arena, struct sandbox_info *ret_info);
@@ -133,8 +158,26 @@ void sandbox_load_event(struct sandbox *sb, const struct store_event *event);
 void sandbox_set_status(struct sandbox *sb, enum sandbox_status status);
 /* It is another one than it was: a new revision, and the time. */
 void sandbox_touch(struct sandbox *sb);
+/* As it is written to the store, with its newest event; in the arena. */
+void sandbox_row(const struct sandbox *sb, struct arena *arena, struct store_sandbox *ret_row,
+                 struct store_event *ret_event);
 /* Writes it to the store, with its newest event when with_event. */
 int sandbox_save(struct sandbox *sb, bool with_event, struct error *err);
+
+/* groups.c */
+/* GROUP_NOT_FOUND; one that is ending is found. */
+struct group *group_find(struct sandboxes *s, const char *workspace, const char *name,
+                         struct error *err);
+void group_hold(struct group *group);
+void group_drop(struct group *group);
+void group_join(struct sandbox *sb); /* its group has it as a member from now on */
+void group_leave(struct sandbox *sb);
+int sandboxes_load_groups(struct sandboxes *s, struct error *err); /* before the sandboxes */
+void sandboxes_free_groups(struct sandboxes *s);                   /* after them */
+
+/* group_end.c */
+void group_drive_end(struct group *group); /* sees to it that all that is in it goes, and itself */
+void sandboxes_resume_groups(struct sandboxes *s); /* once it is known what runs */
 
 /* notes.c */
 void sandbox_note(struct sandbox *sb, enum sandbox_log_level level, const char *fmt, ...)
@@ -160,6 +203,9 @@ void sandbox_lost(struct sandbox *sb, enum sandbox_status status, const char *wh
 
 /* lifecycle.c */
 void sandbox_drive(struct sandbox *sb); /* sees to it that the goal is worked on */
+/* Has it deleted, without a record of its own: whoever asks has one that implies it. On a
+ * coroutine. */
+void sandbox_condemn(struct sandbox *sb, const char *actor);
 /* Takes a step again for as long as the provider is away, or clearing up. */
 int sandbox_with_patience(struct sandbox *sb, int (*step)(struct sandbox *, struct error *),
                           struct error *err);
@@ -208,6 +254,13 @@ void sandbox_forget_previews(struct sandbox *sb); /* their rows go with the sand
 
 /* tunnel.c */
 void tunnels_close_idle(struct sandbox *sb);
+
+static inline void cleanup_group(struct group **group)
+{
+    if (*group != NULL)
+        group_drop(*group);
+}
+#define _cleanup_group_ __attribute__((cleanup(cleanup_group)))
 
 static inline void cleanup_sandbox(struct sandbox **sb)
 {

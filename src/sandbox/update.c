@@ -185,7 +185,8 @@ static bool in_between(const struct sandbox *sb)
 static int check_alive(const struct sandbox *sb, struct error *err)
 {
     if (sb->gone || sb->status == SANDBOX_DELETING)
-        return error_set(err, ERROR_SANDBOX_NOT_FOUND, "there is no sandbox \"%s\"", sb->name);
+        return error_set(err, ERROR_SANDBOX_NOT_FOUND, "there is no sandbox \"%s\"",
+                         sandbox_path(sb));
     return 0;
 }
 

@@ -4,6 +4,8 @@
 
 #include "store/store.h"
 
+#include <string.h>
+
 #include "base/cleanup.h"
 #include "base/limits.h"
 #include "store/state.h"
@@ -18,6 +20,17 @@ static int give_revision(struct sql_db *db, uint64_t revision, struct error *err
 {
     const struct sql_param given[] = {PARAM_INT((int64_t)revision)};
     return sql_run(db, SQL_REVISION_GIVEN, given, ARRAY_LEN(given), "storing a revision", err);
+}
+
+/* What RAISE() says tells the triggers apart. */
+static void refused_by_trigger(struct sql_db *db, const struct store_sandbox *row,
+                               struct error *err)
+{
+    if (strcmp(sqlite3_errmsg(db->handle), "no such group") == 0)
+        error_set(err, ERROR_GROUP_NOT_FOUND, "there is no group for the sandbox \"%s\"",
+                  row->name);
+    else
+        error_set(err, ERROR_WORKSPACE_NOT_FOUND, "there is no workspace \"%s\"", row->workspace);
 }
 
 static int put_row(struct sql_db *db, const struct store_sandbox *row, struct error *err)
@@ -56,8 +69,8 @@ static int put_row(struct sql_db *db, const struct store_sandbox *row, struct er
         error_set(err, ERROR_ALREADY_EXISTS,
                   "a sandbox named \"%s\" exists in the workspace \"%s\"", row->name,
                   row->workspace);
-    else if (why == SQLITE_CONSTRAINT_TRIGGER) /* the only one there is */
-        error_set(err, ERROR_WORKSPACE_NOT_FOUND, "there is no workspace \"%s\"", row->workspace);
+    else if (why == SQLITE_CONSTRAINT_TRIGGER)
+        refused_by_trigger(db, row, err);
     return -1;
 }
 
@@ -80,12 +93,18 @@ static int add_event(struct sql_db *db, const char *id, const struct store_event
     return give_revision(db, event->revision, err);
 }
 
+int store_put_sandbox_in(struct sql_db *db, const struct store_sandbox *row,
+                         const struct store_event *event, struct error *err)
+{
+    if (put_row(db, row, err) < 0)
+        return -1;
+    return event == NULL ? 0 : add_event(db, row->id, event, err);
+}
+
 static int put_sandbox(struct sql_db *db, void *arg, struct error *err)
 {
     const struct put *put = arg;
-    if (put_row(db, put->row, err) < 0)
-        return -1;
-    return put->event == NULL ? 0 : add_event(db, put->row->id, put->event, err);
+    return store_put_sandbox_in(db, put->row, put->event, err);
 }
 
 int store_put_sandbox(struct store *store, const struct store_sandbox *row,

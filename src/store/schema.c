@@ -141,6 +141,27 @@ const struct migration schema_migrations[] = {
         ") STRICT, WITHOUT ROWID;"},
     {8, "ALTER TABLE sandbox ADD COLUMN trust_level TEXT;"
         "ALTER TABLE sandbox ADD COLUMN security TEXT;"},
+    {9, ""},
+    /* A sandbox of a group is named "group/name" in the table sandbox: so a name is unique in its
+     * group, and the constraint that was there says so. */
+    {10, "CREATE TABLE sandbox_group ("
+         "  id TEXT NOT NULL PRIMARY KEY,"
+         "  workspace TEXT NOT NULL,"
+         "  name TEXT NOT NULL,"
+         "  spec TEXT NOT NULL,"
+         "  ending INTEGER NOT NULL,"
+         "  created_ms INTEGER NOT NULL, updated_ms INTEGER NOT NULL,"
+         "  created_by TEXT NOT NULL, updated_by TEXT NOT NULL,"
+         "  UNIQUE (workspace, name)"
+         ") STRICT, WITHOUT ROWID;"
+         "CREATE TRIGGER group_needs_workspace BEFORE INSERT ON sandbox_group"
+         " WHEN NOT EXISTS (SELECT 1 FROM workspace WHERE name = NEW.workspace)"
+         " BEGIN SELECT RAISE (ABORT, 'no such workspace'); END;"
+         "CREATE TRIGGER sandbox_needs_group BEFORE INSERT ON sandbox"
+         " WHEN instr(NEW.name, '/') > 0 AND NOT EXISTS ("
+         "  SELECT 1 FROM sandbox_group WHERE workspace = NEW.workspace"
+         "  AND name = substr(NEW.name, 1, instr(NEW.name, '/') - 1))"
+         " BEGIN SELECT RAISE (ABORT, 'no such group'); END;"},
 };
 const size_t schema_migration_count = ARRAY_LEN(schema_migrations);
 

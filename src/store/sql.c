@@ -58,6 +58,23 @@ static const char *const texts[SQL_COUNT] = {
     [SQL_WORKSPACE_ALL] = "SELECT name, created_ms, created_by FROM workspace ORDER BY name",
     [SQL_WORKSPACE_SANDBOXES] = "SELECT count(*) FROM sandbox WHERE workspace = ?1",
 
+    [SQL_WORKSPACE_GROUPS] = "SELECT count(*) FROM sandbox_group WHERE workspace = ?1",
+
+    [SQL_GROUP_PUT] = "INSERT INTO sandbox_group (id, workspace, name, spec, ending, created_ms,"
+                      "                           updated_ms, created_by, updated_by)"
+                      " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)"
+                      " ON CONFLICT (id) DO UPDATE SET"
+                      "  spec = ?4, ending = ?5, updated_ms = ?7, updated_by = ?9",
+    /* '0' is the character behind '/': the range is all names that begin with "group/". */
+    [SQL_GROUP_SANDBOXES] = "SELECT count(*) FROM sandbox AS member, sandbox_group AS owner"
+                            " WHERE owner.id = ?1 AND member.workspace = owner.workspace"
+                            " AND member.name > owner.name || '/'"
+                            " AND member.name < owner.name || '0'",
+    [SQL_GROUP_DELETE] = "DELETE FROM sandbox_group WHERE id = ?1",
+    [SQL_GROUP_ALL] = "SELECT id, workspace, name, spec, ending, created_ms, updated_ms,"
+                      "       created_by, updated_by"
+                      " FROM sandbox_group ORDER BY created_ms, id",
+
     [SQL_KEY_PUT] = "INSERT INTO key (id, hash, hint, name, workspace, scopes, created_ms,"
                     "                 created_by, expires_ms, last_used_ms)"
                     " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)"

@@ -16,6 +16,10 @@ struct store {
     pthread_mutex_t mutex;   /* held for a whole call, since a transaction is the connection's */
 };
 
+/* store_put_sandbox(), as a part of a larger change. */
+int store_put_sandbox_in(struct sql_db *db, const struct store_sandbox *row,
+                         const struct store_event *event, struct error *err);
+
 /* Makes a call where it belongs: on the store's thread when the caller is a coroutine, here
  * otherwise; in a transaction that is rolled back when fn fails. */
 int store_change(struct store *store, int (*fn)(struct sql_db *db, void *arg, struct error *err),

@@ -88,6 +88,32 @@ int store_delete_sandbox(struct store *store, const char *id, struct error *err)
 /* The highest revision ever given out, so that numbers are not used twice. */
 int store_last_revision(struct store *store, uint64_t *ret_revision, struct error *err);
 
+/*
+ * Groups of sandboxes. A sandbox of a group has the name "group/name" in its row, and the group's
+ * row exists for as long as one of its sandboxes' does.
+ */
+struct store_group {
+    const char *id;
+    const char *workspace;
+    const char *name;
+    const char *spec; /* JSON text */
+    bool ending;      /* it goes, with all its sandboxes */
+    int64_t created_ms, updated_ms;
+    const char *created_by, *updated_by;
+};
+/* A group with its first sandboxes and an event each, all or none. ALREADY_EXISTS,
+ * WORKSPACE_NOT_FOUND. */
+int store_add_group(struct store *store, const struct store_group *row,
+                    const struct store_sandbox *sandboxes, const struct store_event *events,
+                    size_t count, struct error *err);
+/* Replaces spec, ending and who changed it when. */
+int store_put_group(struct store *store, const struct store_group *row, struct error *err);
+/* CONFLICT while a sandbox is in it; fine when it is not there. */
+int store_delete_group(struct store *store, const char *id, struct error *err);
+int store_load_groups(struct store *store,
+                      int (*each)(void *ctx, const struct store_group *row, struct error *err),
+                      void *ctx, struct error *err);
+
 /* Workspaces. "default" is always there. */
 struct store_workspace {
     const char *name;
@@ -95,7 +121,8 @@ struct store_workspace {
     const char *created_by; /* "" when nobody did */
 };
 int store_add_workspace(struct store *store, const struct store_workspace *row, struct error *err);
-/* With its keys. WORKSPACE_NOT_EMPTY while there is a sandbox in it; fine when it is not there. */
+/* With its keys. WORKSPACE_NOT_EMPTY while there is a sandbox or a group in it; fine when it is not
+ * there. */
 int store_delete_workspace(struct store *store, const char *name, struct error *err);
 int store_load_workspaces(struct store *store,
                           int (*each)(void *ctx, const struct store_workspace *row,

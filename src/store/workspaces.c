@@ -46,6 +46,14 @@ static int delete_workspace(struct sql_db *db, void *arg, struct error *err)
                          "the workspace \"%s\" has %lld sandbox%s: delete them first, or delete "
                          "it with force=true",
                          name, (long long)sandboxes, sandboxes == 1 ? "" : "es");
+    int64_t groups = 0;
+    if (sql_each(db, SQL_WORKSPACE_GROUPS, params, 1, take_count, &groups, doing, err) < 0)
+        return -1;
+    if (groups > 0)
+        return error_set(err, ERROR_WORKSPACE_NOT_EMPTY,
+                         "the workspace \"%s\" has %lld group%s: end them first, or delete it with "
+                         "force=true",
+                         name, (long long)groups, groups == 1 ? "" : "s");
     if (sql_run(db, SQL_KEY_DELETE_OF, params, 1, doing, err) < 0)
         return -1;
     return sql_run(db, SQL_WORKSPACE_DELETE, params, 1, doing, err);

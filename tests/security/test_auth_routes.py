@@ -20,10 +20,17 @@ def fill(path, **values):
     return re.sub(r"\{([^}]+)\}", lambda match: known.get(match.group(1), "x"), path)
 
 
+def in_groups(routes):
+    """What is below a sandbox's path is there below the one of its group, too."""
+    plain, grouped = "/v0/sandbox/{name}", "/v0/groups/{group}/sandbox/{member}"
+    return [route._replace(path=route.path.replace(plain, grouped, 1))
+            for route in routes if route.path.startswith(plain)]
+
+
 def guarded():
     """The rows that need a key; one for any method is tried with some."""
-    rows = []
-    for route in cella_routes.all_routes():
+    rows, table = [], cella_routes.all_routes()
+    for route in table + in_groups(table):
         methods = ("GET", "POST", "OPTIONS") if route.method == "ANY" else (route.method,)
         if route.scope != "public":
             rows += [route._replace(method=method) for method in methods]
@@ -38,12 +45,23 @@ class World:
         self.mine, self.other = Workspace(server), Workspace(server)
         self.box = fresh("box")
         self.box_id = self.mine.create(self.box)["metadata"]["id"]
+        self.group, self.member = fresh("group"), fresh("member")
+        self.group_id = self.make_group()["metadata"]["id"]
         self.reader = self.mine.key("read")
         self.writer = self.mine.key("write")
         self.stranger = self.other.key("admin")
 
-    def path(self, route, workspace=None, name=None):
-        return fill(route.path, workspace=workspace or self.mine.name, name=name or self.box)
+    def make_group(self):
+        answer = self.server.request(
+            "POST", "/v0/groups",
+            {"name": self.group, "spec": {"enabled": False}, "sandboxes": [{"name": self.member}]},
+            {"X-Cella-Workspace": self.mine.name})
+        assert answer.status == 202, answer
+        return answer.json()
+
+    def path(self, route, workspace=None, name=None, group=None):
+        return fill(route.path, workspace=workspace or self.mine.name, name=name or self.box,
+                    group=group or self.group, member=self.member)
 
 
 @pytest.fixture(scope="module")
@@ -201,12 +219,23 @@ def test_sandbox_of_another_workspace(world, what):
         real, invented)
 
 
+@pytest.mark.parametrize("what", ["name", "id"])
+def test_group_of_another_workspace(world, what):
+    rows = [route for route in guarded() if "{group}" in route.path and route.scope != "server"]
+    assert len(rows) > 50
+    real = world.group if what == "name" else world.group_id
+    invented = fresh("group") if what == "name" else "zzzzzzzzzzzz"
+    compare_all(rows, lambda route, group: call(
+        world.server, route.method, world.path(route, group=group), world.stranger),
+        real, invented)
+
+
 def test_lists_show_nothing_of_others(world):
     rows = [route for route in guarded() if route.method == "GET" and "{" not in route.path]
     assert len(rows) > 4
     for route in rows:
         answer = call(world.server, "GET", route.path, world.stranger)
-        for name in (world.box, world.box_id, world.mine.name):
+        for name in (world.box, world.box_id, world.mine.name, world.group, world.member):
             assert name not in answer.text, route
 
 
@@ -219,3 +248,7 @@ def test_nothing_happened_to_it(world):
     assert [event["type"] for event in answer.json()["events"]] == ["CREATE"]
     listed = call(world.server, "GET", "/v0/sandbox", world.stranger).json()
     assert listed["total"] == 0
+    group = world.server.request("GET", f"/v0/groups/{world.group}", None,
+                                 {"X-Cella-Workspace": world.mine.name}).json()
+    assert group["status"] == "stopped"
+    assert [box["name"] for box in group["sandboxes"]] == [world.member]

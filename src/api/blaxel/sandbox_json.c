@@ -46,16 +46,16 @@ static void add_metadata(struct arena *arena, yyjson_mut_doc *doc, yyjson_mut_va
                          const struct sandbox_info *info, const char *base_url)
 {
     yyjson_mut_val *metadata = yyjson_mut_obj_add_obj(doc, object, "metadata");
-    yyjson_mut_obj_add_str(doc, metadata, "name", info->name);
+    yyjson_mut_obj_add_str(doc, metadata, "name", sandbox_address(info, arena));
     if (info->metadata.display_name != NULL)
         yyjson_mut_obj_add_str(doc, metadata, "displayName", info->metadata.display_name);
     if (info->metadata.external_id != NULL)
         yyjson_mut_obj_add_str(doc, metadata, "externalId", info->metadata.external_id);
     if (info->metadata.labels.len > 0)
         add_labels(doc, metadata, info->metadata.labels);
-    yyjson_mut_obj_add_str(
-        doc, metadata, "url",
-        arena_printf(arena, "%s/%s/sandboxes/%s", base_url, info->workspace, info->name));
+    yyjson_mut_obj_add_str(doc, metadata, "url",
+                           arena_printf(arena, "%s/%s/sandboxes/%s", base_url, info->workspace,
+                                        info->group == NULL ? info->name : info->id));
     yyjson_mut_obj_add_str(doc, metadata, "workspace", info->workspace);
     add_time(doc, metadata, "createdAt", info->created_ms);
     add_time(doc, metadata, "updatedAt", info->updated_ms);

@@ -37,7 +37,8 @@ static int read_put(struct http_exchange *x, const struct sandbox_info *info,
         return -1;
     if (blaxel_sandbox_request(http_arena(x), body, ret_request, err) < 0)
         return -1;
-    if (ret_request->name != NULL && strcmp(ret_request->name, info->name) != 0)
+    if (ret_request->name != NULL &&
+        strcmp(ret_request->name, sandbox_address(info, http_arena(x))) != 0)
         return error_set(err, ERROR_INVALID_ARGUMENT,
                          "metadata.name: a sandbox cannot be given another name");
     if (ret_request->image != NULL && strcmp(ret_request->image, info->image) != 0)

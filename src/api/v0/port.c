@@ -22,6 +22,13 @@ static int take_port(const struct route_params *params, uint16_t *ret_port, stru
     return 0;
 }
 
+/* The request's path without the last `len` bytes of it, and the slash before them. */
+static const char *before(struct arena *arena, const char *path, size_t len)
+{
+    size_t rest = strlen(path) - len;
+    return arena_dup(arena, path, rest > 0 && path[rest - 1] == '/' ? rest - 1 : rest);
+}
+
 int v0_port_proxy(struct http_exchange *x, const struct route_params *params, void *ctx,
                   struct error *err)
 {
@@ -30,9 +37,7 @@ int v0_port_proxy(struct http_exchange *x, const struct route_params *params, vo
                                   .path = route_param_raw(params, "path")};
     if (take_port(params, &target.port, err) < 0)
         return -1;
-    struct slice port = route_param_raw(params, "port");
-    const char *path = http_request(x)->path;
-    target.prefix = arena_dup(http_arena(x), path, (size_t)(port.data + port.len - path));
+    target.prefix = before(http_arena(x), http_request(x)->path, target.path.len);
     return api_proxy_port(x, call, &target, err);
 }
 

@@ -43,6 +43,7 @@ static const struct json_field metadata_fields[] = {
     {"createdBy", JSON_IGNORED},
     {"updatedBy", JSON_IGNORED},
     {"workspace", JSON_IGNORED},
+    {"group", JSON_IGNORED},
 };
 
 struct spec {

@@ -33,6 +33,8 @@ static void add_metadata(struct arena *arena, yyjson_mut_doc *doc, yyjson_mut_va
     yyjson_mut_val *metadata = yyjson_mut_obj_add_obj(doc, object, "metadata");
     yyjson_mut_obj_add_str(doc, metadata, "name", info->name);
     yyjson_mut_obj_add_str(doc, metadata, "id", info->id);
+    if (info->group != NULL)
+        yyjson_mut_obj_add_str(doc, metadata, "group", info->group);
     if (given->display_name != NULL)
         yyjson_mut_obj_add_str(doc, metadata, "displayName", given->display_name);
     if (given->external_id != NULL)
@@ -79,13 +81,15 @@ static void add_events(struct arena *arena, yyjson_mut_doc *doc, yyjson_mut_val 
 static void add_access(struct arena *arena, yyjson_mut_doc *doc, yyjson_mut_val *object,
                        const struct sandbox_info *info, const char *base_url)
 {
+    /* A name that is unique in its group only is none to be found by. */
+    const char *name = info->group == NULL ? info->name : info->id;
     yyjson_mut_val *access = yyjson_mut_obj_add_obj(doc, object, "access");
     yyjson_mut_obj_add_str(
         doc, access, "api_endpoint",
-        arena_printf(arena, "%s/%s/sandbox/%s", base_url, info->workspace, info->name));
+        arena_printf(arena, "%s/%s/sandbox/%s", base_url, info->workspace, name));
     yyjson_mut_obj_add_str(
         doc, access, "mcp_endpoint",
-        arena_printf(arena, "%s/%s/function/%s", base_url, info->workspace, info->name));
+        arena_printf(arena, "%s/%s/function/%s", base_url, info->workspace, name));
 }
 
 yyjson_mut_val *sandbox_json(struct arena *arena, yyjson_mut_doc *doc,
@@ -113,6 +117,8 @@ void sandbox_change_json(yyjson_mut_doc *doc, yyjson_mut_val *root, const struct
     const char *message = change_messages[info->status];
     yyjson_mut_val *metadata = yyjson_mut_obj_add_obj(doc, root, "metadata");
     yyjson_mut_obj_add_str(doc, metadata, "name", info->name);
+    if (info->group != NULL)
+        yyjson_mut_obj_add_str(doc, metadata, "group", info->group);
     yyjson_mut_obj_add_str(doc, metadata, "workspace", info->workspace);
     yyjson_mut_obj_add_str(doc, root, "status", sandbox_status_text(info->status));
     yyjson_mut_obj_add_str(doc, root, "message", message != NULL ? message : "Accepted");

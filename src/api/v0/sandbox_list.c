@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* /v0/sandbox: all of a workspace's sandboxes, and one more. */
+/* /v0/sandbox: all of a workspace's sandboxes, and one more; and the same of a group's. */
 
 #include "api/handlers.h"
 
 #include <string.h>
 
 #include "api/call.h"
+#include "api/v0/group_json.h"
 #include "api/v0/sandbox.h"
 #include "api/v0/sandbox_create.h"
 #include "api/v0/sandbox_json.h"
 #include "api/v0/security_json.h"
 #include "base/limits.h"
+#include "sandbox/groups.h"
 
 enum { LIST_LIMIT_DEFAULT = 20, LIST_LIMIT_MAX = 1000 };
 
@@ -42,13 +44,30 @@ static int label_filter(struct http_exchange *x, struct slice *ret_labels, struc
     return 0;
 }
 
-static int list_filter(struct http_exchange *x, const struct api_call *call,
-                       struct sandbox_filter *ret_filter, struct error *err)
+/* The group that a path names has to be there; one in the query chooses from what is there. */
+static int group_filter(struct http_exchange *x, const struct route_params *params,
+                        const struct api_call *call, const char **ret_group, struct error *err)
+{
+    const char *name = route_param(params, "group");
+    struct group_info info;
+    if (name[0] == '\0')
+        return http_query(x, "group", ret_group, err);
+    if (groups_get(call->api->sandboxes, call->workspace, name, http_arena(x), &info, err) < 0)
+        return -1;
+    *ret_group = info.name;
+    return 0;
+}
+
+static int list_filter(struct http_exchange *x, const struct route_params *params,
+                       const struct api_call *call, struct sandbox_filter *ret_filter,
+                       struct error *err)
 {
     struct sandbox_filter filter = {.workspace = call->workspace};
     const char *status = NULL;
     uint64_t limit, offset;
 
+    if (group_filter(x, params, call, &filter.group, err) < 0)
+        return -1;
     if (api_query_uint(x, "limit", 1, LIST_LIMIT_MAX, LIST_LIMIT_DEFAULT, &limit, err) < 0 ||
         api_query_uint(x, "offset", 0, INT32_MAX, 0, &offset, err) < 0 ||
         http_query(x, "status", &status, err) < 0 || label_filter(x, &filter.labels, err) < 0)
@@ -71,7 +90,7 @@ int v0_sandbox_list(struct http_exchange *x, const struct route_params *params, 
     struct sandbox_info *items = NULL;
     size_t count = 0, total = 0;
 
-    if (list_filter(x, call, &filter, err) < 0 ||
+    if (list_filter(x, params, call, &filter, err) < 0 ||
         sandboxes_list(call->api->sandboxes, &filter, arena, &items, &count, &total, err) < 0)
         return -1;
     yyjson_mut_val *root;
@@ -83,6 +102,29 @@ int v0_sandbox_list(struct http_exchange *x, const struct route_params *params, 
     yyjson_mut_obj_add_uint(doc, root, "limit", filter.limit);
     yyjson_mut_obj_add_uint(doc, root, "offset", filter.offset);
     return api_reply_json(x, 200, doc, err);
+}
+
+/* The group that the path or metadata.group names, whose spec is laid under the body's. */
+static int in_group(const struct api_call *call, struct arena *arena, const char *in_path,
+                    yyjson_val **body, const char **ret_group, struct error *err)
+{
+    yyjson_val *given = yyjson_obj_get(yyjson_obj_get(*body, "metadata"), "group");
+    const char *in_body = yyjson_get_str(given);
+    struct group_info group;
+    if (given != NULL && !yyjson_is_null(given) && in_body == NULL)
+        return error_set(err, ERROR_INVALID_ARGUMENT, "metadata.group must be a string");
+    if (in_path[0] != '\0' && in_body != NULL && strcmp(in_path, in_body) != 0)
+        return error_set(err, ERROR_INVALID_ARGUMENT,
+                         "metadata.group: \"%.63s\" is not the group \"%.63s\" of the path",
+                         in_body, in_path);
+    const char *name = in_path[0] != '\0' ? in_path : in_body;
+    if (name == NULL)
+        return 0;
+    if (groups_get(call->api->sandboxes, call->workspace, name, arena, &group, err) < 0 ||
+        group_lay_over(arena, group.spec, *body, body, err) < 0)
+        return -1;
+    *ret_group = group.name;
+    return 0;
 }
 
 int v0_sandbox_create(struct http_exchange *x, const struct route_params *params, void *ctx,
@@ -97,6 +139,7 @@ int v0_sandbox_create(struct http_exchange *x, const struct route_params *params
     yyjson_val *body;
 
     if (api_json_body(x, &body, err) < 0 ||
+        in_group(call, arena, route_param(params, "group"), &body, &request.group, err) < 0 ||
         sandbox_create_from_json(arena, body, &request, err) < 0 ||
         sandboxes_create(call->api->sandboxes, &request, arena, &info, err) < 0)
         return -1;

@@ -12,6 +12,7 @@
 #include "auth/workspaces.h"
 #include "base/cleanup.h"
 #include "loop/co.h"
+#include "sandbox/groups.h"
 
 /* How long a forced delete waits for the last sandbox to be gone, and how often it looks. */
 enum { EMPTY_DEADLINE_MS = 60 * 1000, EMPTY_LOOK_MS = 20, EMPTY_BATCH = 100 };
@@ -88,6 +89,28 @@ int v0_workspace_create(struct http_exchange *x, const struct route_params *para
 
 /* --- deleting --- */
 
+/* Asks for some of a workspace's groups to be ended; *ret_left is how many there were. */
+static int end_some(const struct api_call *call, size_t *ret_left, struct error *err)
+{
+    struct arena *arena = arena_new();
+    struct group_info *items, info;
+    size_t count;
+    int rc = groups_list(call->api->sandboxes, call->workspace, EMPTY_BATCH, 0, arena, &items,
+                         &count, ret_left, err);
+    for (size_t i = 0; rc == 0 && i < count; i++) {
+        struct error why = {0};
+        if (items[i].status != GROUP_ENDING &&
+            groups_end(call->api->sandboxes, call->workspace, items[i].id, call->principal.name,
+                       arena, &info, &why) < 0 &&
+            why.code != ERROR_GROUP_NOT_FOUND) {
+            *err = why;
+            rc = -1;
+        }
+    }
+    arena_free(arena);
+    return rc;
+}
+
 /* Asks for some of a workspace's sandboxes to be deleted; *ret_left is how many there were. */
 static int delete_some(const struct api_call *call, size_t *ret_left, struct error *err)
 {
@@ -116,9 +139,10 @@ static int delete_it(const struct api_call *call, bool force, struct error *err)
 {
     int64_t deadline = loop_now(call->api->loop) + EMPTY_DEADLINE_MS;
     for (;;) {
-        size_t left = 0;
-        if (force && delete_some(call, &left, err) < 0)
+        size_t left = 0, groups = 0;
+        if (force && (end_some(call, &groups, err) < 0 || delete_some(call, &left, err) < 0))
             return -1;
+        left += groups;
         if (left == 0 && auth_workspace_delete(call->api->auth, call->workspace, err) == 0)
             return 0;
         if (left == 0 && (!force || err->code != ERROR_WORKSPACE_NOT_EMPTY))
