@@ -72,11 +72,13 @@ static const struct option_row list_options[] = {
     NUMBER("limit", "N", "at most so many (default: 20)"),
     NUMBER("offset", "N", "leave out the first N"),
     LABEL_OPTION("only those with this label; given several times, with all of them"),
+    TEXT("group", "GROUP", "only those of this group"),
     END_OF_OPTIONS,
 };
 
 static const struct option_row create_options[] = {
     TEXT("name", "NAME", "a DNS label; the server makes one up when none is given"),
+    TEXT("group", "GROUP", "the group that it is to be in, and inherits from"),
     TEXT("image", "IMAGE", "what it is made from (default: host)"),
     TEXT("cpu", "QUANTITY", "cores: 1, 0.5, 500m"),
     TEXT("memory", "QUANTITY", "512Mi, 1Gi"),
@@ -85,6 +87,31 @@ static const struct option_row create_options[] = {
     LABEL_OPTION("a label; may be given several times"),
     FLAG("disabled", "leave it stopped until it is started"),
     FLAG("wait", "return when it runs"),
+    FLAG("no-wait", "return at once (default)"),
+    NUMBER("timeout", "SECONDS", "how long to wait (default: 60)"),
+    END_OF_OPTIONS,
+};
+
+static const struct option_row group_list_options[] = {
+    NUMBER("limit", "N", "at most so many (default: 20)"),
+    NUMBER("offset", "N", "leave out the first N"),
+    END_OF_OPTIONS,
+};
+
+static const struct option_row group_create_options[] = {
+    TEXT("name", "NAME", "of the group; the server makes one up when none is given"),
+    NUMBER("count", "N", "so many sandboxes, named sandbox-1, sandbox-2, …"),
+    {.name = "sandbox", .repeats = true, .kind = OPTION_TEXT, .value = "NAME",
+     .help = "a sandbox of that name; may be given several times"},
+    {.name = "from-file", .kind = OPTION_FILE, .value = "FILE",
+     .help = "all of it as JSON, as the API takes it, with a spec for each sandbox; - is standard input"},
+    TEXT("image", "IMAGE", "what they are made from (default: host)"),
+    TEXT("cpu", "QUANTITY", "cores of each: 1, 0.5, 500m"),
+    TEXT("memory", "QUANTITY", "of each: 512Mi, 1Gi"),
+    TEXT("disk", "QUANTITY", "of each: 10Gi"),
+    ENV_OPTION,
+    FLAG("disabled", "leave them stopped until they are started"),
+    FLAG("wait", "return when all of them run"),
     FLAG("no-wait", "return at once (default)"),
     NUMBER("timeout", "SECONDS", "how long to wait (default: 60)"),
     END_OF_OPTIONS,
@@ -284,6 +311,7 @@ static const struct option_row doctor_options[] = {
 };
 
 #define SANDBOXES "Sandboxes"
+#define GROUPS "Groups"
 #define FILES     "Files in a sandbox"
 #define PROCESSES "Processes in a sandbox"
 #define TERMINALS "Terminals in a sandbox"
@@ -331,6 +359,22 @@ static const struct verb_row verbs[] = {
      "Until q is pressed; c, m, d, p and n sort by cpu, memory, disk, processes and name. Into a pipe, "
      "and with --once, it prints one table.",
      top_options, VERB_REMOTE, verb_top},
+
+    {GROUPS, "group list", "show the groups there are",
+     NULL, group_list_options, VERB_REMOTE, verb_group_list},
+    {GROUPS, "group get GROUP", "show one, with its sandboxes",
+     NULL, NULL, VERB_REMOTE, verb_group_get},
+    {GROUPS, "group create", "make one, with its first sandboxes or none",
+     "All of them are made, or none. What the options ask for is what each of them has, and what sandboxes "
+     "that are added later (sandbox create --group) inherit. In other commands a sandbox of a group is "
+     "GROUP/NAME.",
+     group_create_options, VERB_REMOTE, verb_group_create},
+    {GROUPS, "group start GROUP", "start those of its sandboxes that are stopped",
+     NULL, change_options, VERB_REMOTE, verb_group_start},
+    {GROUPS, "group stop GROUP", "end the processes of all its sandboxes and keep their files",
+     NULL, change_options, VERB_REMOTE, verb_group_stop},
+    {GROUPS, "group end GROUP", "remove it with all its sandboxes and their files",
+     NULL, change_options, VERB_REMOTE, verb_group_end},
 
     {FILES, "run NAME file read PATH", "write a file to standard output",
      "The bytes are the file's own, whatever they are and however many.",

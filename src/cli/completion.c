@@ -17,6 +17,7 @@
 #include "cli/args.h"
 #include "cli/client.h"
 #include "cli/output.h"
+#include "cli/sandbox.h"
 #include "cli/verbs.h"
 
 /* Bash splits --name=value at the '=', and completes what comes after it. */
@@ -244,7 +245,7 @@ int verb_names(struct invocation *inv, int *ret_status, struct error *err)
         return -1;
     yyjson_arr_foreach(yyjson_obj_get(root, "sandboxes"), i, count, sandbox)
     {
-        struct slice name = client_text(sandbox, "/metadata/name");
+        struct slice name = sandbox_full_name(inv, sandbox);
         buf_addf(&out, "%.*s\n", (int)name.len, name.data);
     }
     return output_buf(&out, err);

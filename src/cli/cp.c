@@ -19,6 +19,8 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/limits.h"
+#include "base/names.h"
 #include "cli/args.h"
 #include "cli/client.h"
 #include "cli/file.h"
@@ -40,11 +42,24 @@ static void place_release(struct place *place)
     free(place->name);
 }
 
-/* NAME:PATH, unless a slash comes first. */
+/* "GROUP/NAME" of "GROUP/NAME:/PATH": nothing but names, and a path from the root, so that no
+ * "dir/a:b" of this machine is taken for one. */
+static bool is_in_group(const char *word, const char *slash, const char *colon)
+{
+    char group[NAME_MAX_LEN + 1], name[NAME_MAX_LEN + 1];
+    if (colon[1] != '/' || slash - word > NAME_MAX_LEN || colon - slash - 1 > NAME_MAX_LEN)
+        return false;
+    snprintf(group, sizeof(group), "%.*s", (int)(slash - word), word);
+    snprintf(name, sizeof(name), "%.*s", (int)(colon - slash - 1), slash + 1);
+    return name_check(group, NULL) == 0 && name_check(name, NULL) == 0;
+}
+
+/* NAME:PATH, unless a slash comes first that is not the one of GROUP/NAME. */
 static struct place place_read(const char *word)
 {
     const char *colon = strchr(word, ':'), *slash = strchr(word, '/');
-    if (colon == NULL || colon == word || (slash != NULL && slash < colon))
+    if (colon == NULL || colon == word ||
+        (slash != NULL && slash < colon && !is_in_group(word, slash, colon)))
         return (struct place){NULL, word};
     return (struct place){strndup(word, (size_t)(colon - word)),
                           colon[1] == '\0' ? "/" : colon + 1};

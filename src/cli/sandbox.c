@@ -27,29 +27,39 @@ int sandbox_call(struct invocation *inv, const char *method, const char *name, c
     return client_json(inv->client, method, &target, body, 0, ret_root, err);
 }
 
+struct slice sandbox_full_name(const struct invocation *inv, yyjson_val *sandbox)
+{
+    struct slice name = client_text(sandbox, "/metadata/name");
+    struct slice group = client_text(sandbox, "/metadata/group");
+    if (group.len == 0)
+        return name;
+    return slice_of(arena_printf(client_arena(inv->client), "%.*s/%.*s", (int)group.len, group.data,
+                                 (int)name.len, name.data));
+}
+
 /* --- list --- */
 
-static void list_row(struct table *table, yyjson_val *sandbox)
+static void list_row(const struct invocation *inv, struct table *table, yyjson_val *sandbox)
 {
-    static const char *const pointers[] = {"/metadata/name",
-                                           "/status",
+    static const char *const pointers[] = {"/status",
                                            "/spec/image",
                                            "/spec/resources/cpu",
                                            "/spec/resources/memory",
                                            "/spec/resources/disk",
                                            "/metadata/createdAt"};
+    table_cell(table, sandbox_full_name(inv, sandbox));
     for (size_t i = 0; i < ARRAY_LEN(pointers); i++)
         table_cell(table, client_text(sandbox, pointers[i]));
 }
 
-static int print_list(yyjson_val *root, struct error *err)
+static int print_list(const struct invocation *inv, yyjson_val *root, struct error *err)
 {
     static const char *const titles[] = {"NAME",   "STATUS", "IMAGE",  "CPU",
                                          "MEMORY", "DISK",   "CREATED"};
     _cleanup_table_ struct table *table = table_new(titles, ARRAY_LEN(titles));
     yyjson_val *list = yyjson_obj_get(root, "sandboxes"), *sandbox;
     size_t i, count;
-    yyjson_arr_foreach(list, i, count, sandbox) list_row(table, sandbox);
+    yyjson_arr_foreach(list, i, count, sandbox) list_row(inv, table, sandbox);
     if (output_table(table, err) < 0)
         return -1;
     uint64_t total = yyjson_get_uint(yyjson_obj_get(root, "total"));
@@ -62,7 +72,7 @@ static int print_list(yyjson_val *root, struct error *err)
 int verb_sandbox_list(struct invocation *inv, int *ret_status, struct error *err)
 {
     /* The options that are parameters of the same name, each as often as it was given. */
-    static const char *const filters[] = {"status", "limit", "offset", "label"};
+    static const char *const filters[] = {"status", "limit", "offset", "label", "group"};
     const struct args *args = inv->args;
     _cleanup_buf_ struct buf target = BUF_INIT(TARGET_MAX);
     buf_adds(&target, "/v0/sandbox");
@@ -79,7 +89,7 @@ int verb_sandbox_list(struct invocation *inv, int *ret_status, struct error *err
     yyjson_val *root;
     if (client_json(inv->client, "GET", &target, NULL, 0, &root, err) < 0)
         return -1;
-    return inv->json ? output_json(root, err) : print_list(root, err);
+    return inv->json ? output_json(root, err) : print_list(inv, root, err);
 }
 
 /* --- get --- */
@@ -132,6 +142,7 @@ static int print_sandbox(yyjson_val *root, struct error *err)
     } lines[] = {
         {"Name", "/metadata/name"},
         {"Id", "/metadata/id"},
+        {"Group", "/metadata/group"},
         {"Title", "/metadata/displayName"},
         {"External", "/metadata/externalId"},
         {"Revision", "/metadata/revision"},

@@ -3,9 +3,29 @@
 
 /* What the verbs of `cella sandbox` share. */
 
+#include "base/slice.h"
+#include "cli/args.h"
 #include "cli/command.h"
 #include "json/json.h"
 
 /* METHOD /v0/sandbox[/name[/verb]] with a body (NULL: none), and the JSON that comes back. */
 int sandbox_call(struct invocation *inv, const char *method, const char *name, const char *verb,
                  yyjson_mut_doc *body, yyjson_val **ret_root, struct error *err);
+
+/* What a sandbox in an answer is called on the command line: "name", or "group/name". Lives as long
+ * as the client. */
+struct slice sandbox_full_name(const struct invocation *inv, yyjson_val *sandbox);
+
+/* metadata and spec of what the options of create ask for. */
+yyjson_mut_doc *sandbox_create_body(const struct invocation *inv);
+
+/* --wait and --no-wait: which one? INVALID_ARGUMENT for both. */
+int wants_to_wait(const struct args *args, bool *ret_wait, struct error *err);
+
+/*
+ * Looks again and again, until look(ctx) says that it is done (*ret_done), or fails, or --timeout
+ * seconds are over: then TIMEOUT, which says what `name` is, and what it should be.
+ */
+int wait_until_done(struct invocation *inv,
+                    int (*look)(void *ctx, bool *ret_done, const char **ret_now, struct error *err),
+                    void *ctx, const char *name, const char *status, struct error *err);

@@ -27,40 +27,67 @@ static struct slice last_message(yyjson_val *root)
     return client_text(yyjson_arr_get_last(yyjson_obj_get(root, "events")), "/message");
 }
 
-/* Looks until the sandbox has the status, or ("deleted") is gone. *ret_root: as it was seen last;
- * untouched when it is gone. */
-static int wait_for(struct invocation *inv, const char *name, const char *status,
-                    yyjson_val **ret_root, struct error *err)
+int wait_until_done(struct invocation *inv,
+                    int (*look)(void *ctx, bool *ret_done, const char **ret_now, struct error *err),
+                    void *ctx, const char *name, const char *status, struct error *err)
 {
     struct loop *loop = client_loop(inv->client);
     uint64_t given = args_number(inv->args, "timeout", WAIT_DEFAULT_S);
     int64_t seconds = given < WAIT_MOST_S ? (int64_t)given : WAIT_MOST_S;
     int64_t deadline = loop_now(loop) + seconds * 1000;
-    bool until_gone = strcmp(status, "deleted") == 0;
     for (int64_t pause = LOOK_FIRST_MS;;
          pause = pause * 2 > LOOK_LAST_MS ? LOOK_LAST_MS : pause * 2) {
-        yyjson_val *root;
-        struct error why;
-        if (sandbox_call(inv, "GET", name, NULL, NULL, &root, &why) < 0) {
-            if (until_gone && why.code == ERROR_SANDBOX_NOT_FOUND)
-                return 0;
-            *err = why;
+        bool done = false;
+        const char *now = "";
+        if (look(ctx, &done, &now, err) < 0)
             return -1;
-        }
-        struct slice now = client_text(root, "/status");
-        if (slice_eq(now, slice_of(status))) {
-            *ret_root = root;
+        if (done)
             return 0;
-        }
-        if (slice_eq(now, slice_of("failed")))
-            return error_set(err, ERROR_CONFLICT, "the sandbox %s has failed: %s", name,
-                             last_message(root).data);
         if (loop_now(loop) >= deadline)
-            return error_set(err, ERROR_TIMEOUT, "the sandbox %s is %s after %lld s, not %s", name,
-                             now.data, (long long)seconds, status);
+            return error_set(err, ERROR_TIMEOUT, "%s is %s after %lld s, not %s", name, now,
+                             (long long)seconds, status);
         if (co_sleep(loop, pause, err) < 0)
             return -1;
     }
+}
+
+struct awaited {
+    struct invocation *inv;
+    const char *name, *status;
+    yyjson_val *root;
+};
+
+static int look(void *ctx, bool *ret_done, const char **ret_now, struct error *err)
+{
+    struct awaited *awaited = ctx;
+    yyjson_val *root;
+    if (sandbox_call(awaited->inv, "GET", awaited->name, NULL, NULL, &root, err) < 0) {
+        *ret_done = err->code == ERROR_SANDBOX_NOT_FOUND && strcmp(awaited->status, "deleted") == 0;
+        return *ret_done ? 0 : -1;
+    }
+    struct slice now = client_text(root, "/status");
+    *ret_done = slice_eq(now, slice_of(awaited->status));
+    *ret_now = now.data;
+    if (*ret_done)
+        awaited->root = root;
+    else if (slice_eq(now, slice_of("failed")))
+        return error_set(err, ERROR_CONFLICT, "the sandbox %s has failed: %s", awaited->name,
+                         last_message(root).data);
+    return 0;
+}
+
+/* Looks until the sandbox has the status, or ("deleted") is gone. *ret_root: as it was seen last;
+ * untouched when it is gone. */
+static int wait_for(struct invocation *inv, const char *name, const char *status,
+                    yyjson_val **ret_root, struct error *err)
+{
+    struct awaited awaited = {inv, name, status, NULL};
+    const char *what = arena_printf(client_arena(inv->client), "the sandbox %s", name);
+    if (wait_until_done(inv, look, &awaited, what, status, err) < 0)
+        return -1;
+    if (awaited.root != NULL)
+        *ret_root = awaited.root;
+    return 0;
 }
 
 /* status: what to show; NULL: what the answer says. */
@@ -71,7 +98,7 @@ static int print_status(struct invocation *inv, yyjson_val *root, const char *st
     if (inv->json)
         return output_json(root, err);
     _cleanup_table_ struct table *table = table_new(titles, ARRAY_LEN(titles));
-    table_cell(table, client_text(root, "/metadata/name"));
+    table_cell(table, sandbox_full_name(inv, root));
     table_cell(table, status != NULL ? slice_of(status) : client_text(root, "/status"));
     return output_table(table, err);
 }
@@ -88,7 +115,7 @@ int verb_sandbox_wait(struct invocation *inv, int *ret_status, struct error *err
 
 /* --- create, clone, update --- */
 
-static int wants_to_wait(const struct args *args, bool *ret_wait, struct error *err)
+int wants_to_wait(const struct args *args, bool *ret_wait, struct error *err)
 {
     if (args_flag(args, "wait") && args_flag(args, "no-wait"))
         return error_set(err, ERROR_INVALID_ARGUMENT, "--wait and --no-wait: which one?");
@@ -123,13 +150,14 @@ static yyjson_mut_doc *body_of(const struct invocation *inv, yyjson_mut_val **re
     return doc;
 }
 
-static yyjson_mut_doc *create_body(const struct invocation *inv)
+yyjson_mut_doc *sandbox_create_body(const struct invocation *inv)
 {
     yyjson_mut_val *metadata, *spec;
     yyjson_mut_doc *doc = body_of(inv, &metadata, &spec);
     add_text(doc, metadata, "name", args_option(inv->args, "name", NULL));
     add_text(doc, spec, "image", args_option(inv->args, "image", NULL));
     yyjson_mut_obj_add_bool(doc, spec, "enabled", !args_flag(inv->args, "disabled"));
+    add_text(doc, metadata, "group", args_option(inv->args, "group", NULL));
     return doc;
 }
 
@@ -138,9 +166,9 @@ int verb_sandbox_create(struct invocation *inv, int *ret_status, struct error *e
     yyjson_val *root;
     bool wait = false;
     if (wants_to_wait(inv->args, &wait, err) < 0 ||
-        sandbox_call(inv, "POST", NULL, NULL, create_body(inv), &root, err) < 0)
+        sandbox_call(inv, "POST", NULL, NULL, sandbox_create_body(inv), &root, err) < 0)
         return -1;
-    struct slice name = client_text(root, "/metadata/name");
+    struct slice name = sandbox_full_name(inv, root);
     const char *until = args_flag(inv->args, "disabled") ? "stopped" : "running";
     if (wait && wait_for(inv, name.data, until, &root, err) < 0)
         return -1;
@@ -158,8 +186,8 @@ int verb_sandbox_clone(struct invocation *inv, int *ret_status, struct error *er
         sandbox_call(inv, "POST", args_word(inv->args, "NAME"), "clone", doc, &root, err) < 0)
         return -1;
     bool enabled = yyjson_get_bool(yyjson_ptr_get(root, "/spec/enabled"));
-    if (wait && wait_for(inv, client_text(root, "/metadata/name").data,
-                         enabled ? "running" : "stopped", &root, err) < 0)
+    if (wait && wait_for(inv, sandbox_full_name(inv, root).data, enabled ? "running" : "stopped",
+                         &root, err) < 0)
         return -1;
     return print_status(inv, root, NULL, err);
 }

@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""kill -9 while groups are made and ended: a group is there with all its sandboxes or not at all, and an
+end that was acknowledged is finished by whoever comes next."""
+
+import contextlib
+import http.client
+import threading
+
+import pytest
+
+from cella_server import process_alive, wait_until
+
+SPEC = {"resources": {"cpu": "50m", "memory": "64Mi", "disk": "64Mi"}}
+
+
+def make(server, name, count, **spec):
+    answer = server.request("POST", "/v0/groups", {"name": name, "count": count, "spec": {**SPEC, **spec}})
+    assert answer.status == 202, answer
+    return answer.json()
+
+
+def status_of(server, name):
+    answer = server.request("GET", f"/v0/groups/{name}")
+    return "gone" if answer.status == 404 else answer.json()["status"]
+
+
+def wait_for(server, name, status):
+    wait_until(lambda: status_of(server, name) == status, 60,
+               lambda: f"{name} {status}: {server.request('GET', f'/v0/groups/{name}')}")
+
+
+def crash(server, *which):
+    before = server.kill(*which)
+    if "supervisor" in which:
+        for pid in before:
+            wait_until(lambda: not process_alive(pid), 30, f"{before} gone")
+        server.start()
+    else:
+        server.wait_recovered(before, *which)
+
+
+def nothing_left(server):
+    assert server.request("GET", "/v0/sandbox").json()["total"] == 0
+    assert server.request("GET", "/v0/groups").json()["total"] == 0
+    wait_until(lambda: server.leaks() == "", 30, server.leaks)
+
+
+def test_groups_survive(server_factory):
+    server = server_factory()
+    made = make(server, "team", 2, env_vars={"A": "1"})
+    wait_for(server, "team", "running")
+    crash(server, "supervisor", "warden", "cellad")
+    again = server.request("GET", "/v0/groups/team").json()
+    assert again["metadata"] == made["metadata"] and again["spec"] == made["spec"]
+    assert [box["id"] for box in again["sandboxes"]] == [box["id"] for box in made["sandboxes"]]
+    done = server.request("POST", "/v0/groups/team/sandbox/sandbox-2/process",
+                          {"command": "hostname; echo $A", "waitForCompletion": True})
+    assert done.json()["stdout"] == "sandbox-2\n1\n", done
+    added = server.request("POST", "/v0/groups/team/sandbox", {"metadata": {"name": "later"}}).json()
+    assert added["spec"]["env_vars"] == {"A": "1"}
+    server.request("POST", "/v0/groups/team/end")
+    wait_for(server, "team", "gone")
+    nothing_left(server)
+
+
+@pytest.mark.parametrize("which", [("cellad",), ("cellad", "warden"), ("supervisor", "warden", "cellad")],
+                         ids="+".join)
+def test_end_is_finished(server_factory, which):
+    server = server_factory()
+    make(server, "team", 8)
+    wait_for(server, "team", "running")
+    assert server.request("POST", "/v0/groups/team/end").status == 202
+    crash(server, *which)
+    wait_for(server, "team", "gone")
+    nothing_left(server)
+    make(server, "team", 1, enabled=False)
+    server.request("DELETE", "/v0/groups/team")
+    wait_for(server, "team", "gone")
+
+
+def _ask(server, name, answers):
+    with contextlib.suppress(OSError, http.client.HTTPException):
+        answers.append(server.request("POST", "/v0/groups", {"name": name, "count": 20, "spec": SPEC}).status)
+
+
+def test_made_as_a_whole_or_not_at_all(server_factory):
+    """Killed at a moment that nobody chose, several times over."""
+    server = server_factory()
+    for number in range(4):
+        name, answers = f"team-{number}", []
+        asking = threading.Thread(target=_ask, args=(server, name, answers))
+        before = server.pids()
+        asking.start()
+        if number % 2:
+            wait_until(lambda: answers or server.request("GET", "/v0/sandbox").json()["total"], 30, "a beginning")
+        server.kill("cellad")
+        asking.join()
+        server.wait_recovered(before, "cellad")
+        found = server.request("GET", f"/v0/groups/{name}")
+        assert found.status == 200 or not answers
+        if found.status == 200:
+            assert found.json()["count"] == 20
+            wait_for(server, name, "running")
+            server.request("DELETE", f"/v0/groups/{name}")
+            wait_for(server, name, "gone")
+        nothing_left(server)
