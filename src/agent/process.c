@@ -13,6 +13,7 @@
 #include "agent/process.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -320,11 +321,40 @@ void process_stop(struct agent *agent, struct process *process, uint64_t grace_m
     tree_signal(&process->tree, SIGCONT); /* what is stopped could not end by itself */
 }
 
+static bool is_zombie(pid_t pid)
+{
+    char path[32], text[128];
+    snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+    _cleanup_fd_ int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+    if (n <= 0)
+        return false;
+    text[n] = '\0';
+    const char *name_end = strrchr(text, ')');
+    return name_end != NULL && strncmp(name_end, ") Z", 3) == 0;
+}
+
+/* Killed, and not to be had all the same: whoever traces a process inside is told of its end first,
+ * and may keep it to himself. Those who wait for the command are not his to keep. */
+static void end_held(struct agent *agent, struct process *process)
+{
+    int status;
+    pid_t pid = waitpid(process->pid, &status, WNOHANG);
+    if (pid == 0 && is_zombie(process->pid)) {
+        pid = process->pid;
+        status = SIGKILL;
+    }
+    if (pid == process->pid)
+        processes_reaped(agent, pid, status);
+}
+
 /* A kill is repeated as long as the tree is there: without cgroup.kill, and with processes that
  * are being forked, one is not always enough. */
 static void retry(struct agent *agent, struct process *process)
 {
     process->retry_at = 0;
+    if (!process->ended && process->kill_sent && process->pid > 0)
+        end_held(agent, process);
     check_tree(agent, process);
     if (!(process->ended && process->tree_gone) && process->kill_sent) {
         tree_signal(&process->tree, SIGKILL);
