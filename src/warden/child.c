@@ -327,10 +327,11 @@ static int arrange_fds(const struct birth *birth, int *agent, int *channel, stru
 }
 
 /* The last thing before exec: until then the child has all of the warden's descriptors, and a
- * busy warden has more of them than a command should. */
+ * busy warden has more of them than a command should. One byte of core is none; unlike zero it also
+ * keeps a program from being started that the machine has its cores piped to, as root (core(5)). */
 static int set_limits(struct error *err)
 {
-    struct rlimit files, no_core = {0, 0};
+    struct rlimit files, no_core = {1, 1};
     if (getrlimit(RLIMIT_NOFILE, &files) < 0)
         return error_sys(err, "reading the limit of open files");
     if (files.rlim_cur > SOFT_NOFILE)
