@@ -60,6 +60,7 @@
     X(NO_STDIN, 409, 4)                                                                            \
     X(STDIN_CLOSED, 409, 4)                                                                        \
     X(RESOURCE_IN_USE, 409, 4)                                                                     \
+    X(INSUFFICIENT_RESOURCES, 409, 7)                                                              \
     X(REVISION_CONFLICT, 409, 4)                                                                   \
     X(REVISION_MISMATCH, 412, 4)                                                                   \
     X(LENGTH_REQUIRED, 411, 1)                                                                     \

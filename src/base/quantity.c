@@ -45,6 +45,8 @@ struct measure {
 
 static const struct measure cpu = {"cpu quantity", "\"500m\", \"0.5\" or \"2\"", 3};
 static const struct measure bytes = {"size", "\"512Mi\", \"1.5Gi\" or \"1000000\"", 0};
+static const struct measure count = {"number", "\"100\" or \"2k\"", 0};
+static const struct measure share = {"share", "\"25%\"", 4}; /* 1/10000 of a per cent */
 
 /* digits × 10^tens × 2^twos */
 struct number {
@@ -200,4 +202,36 @@ int quantity_cpu(const char *text, uint64_t *ret_millis, struct error *err)
 int quantity_bytes(const char *text, uint64_t *ret_bytes, struct error *err)
 {
     return quantity(&bytes, text, ret_bytes, err);
+}
+
+int quantity_count(const char *text, uint64_t *ret_count, struct error *err)
+{
+    return quantity(&count, text, ret_count, err);
+}
+
+bool quantity_is_share(const char *text)
+{
+    size_t len = strlen(text);
+    return len > 0 && text[len - 1] == '%';
+}
+
+int quantity_share(const char *text, uint64_t whole, uint64_t *ret_part, struct error *err)
+{
+    const uint64_t all = 100 * 10000;
+    size_t len = strlen(text);
+    char number[TEXT_MAX + 1];
+    uint64_t parts;
+    if (!quantity_is_share(text) || len > TEXT_MAX)
+        return refuse(&share, text, "it does not end with %", err);
+    memcpy(number, text, len - 1);
+    number[len - 1] = '\0';
+    for (const char *p = number; *p != '\0'; p++)
+        if (!is_digit(*p) && *p != '.')
+            return refuse(&share, text, "only digits and a point stand before the %", err);
+    if (quantity(&share, number, &parts, err) < 0)
+        return -1;
+    if (parts > all)
+        return refuse(&share, text, "it is more than all of it", err);
+    *ret_part = (uint64_t)((unsigned __int128)whole * parts / all);
+    return 0;
 }

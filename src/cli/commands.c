@@ -301,6 +301,8 @@ static const struct option_row server_options[] = {
     TEXT("volume-size", "BYTES", "size of the volume for sandboxes, as 20G (made on the first start)"),
     CHOICE("storage", "auto|btrfs|plain", "where sandboxes keep their files (default: auto)"),
     CHOICE("log-level", "error|warn|info|debug", "how much it says (default: info)"),
+    TEXT("overcommit", "FACTORS", "how often it may be promised: cpu=4,memory=1.5,disk=1, or one for all (default: cpu=500,memory=100,disk=500)"),
+    TEXT("capacity", "QUANTITIES", "what there is to promise, where the kernel's word is not right: memory=8Gi,networkIn=125M"),
     TEXT("metrics-interval", "SECONDS", "between two samples of what a sandbox uses, 1 to 60 (default: 10)"),
     END_OF_OPTIONS,
 };

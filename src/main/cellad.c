@@ -44,6 +44,7 @@ struct cellad {
     struct sandboxes *sandboxes;
     struct webhook *webhook;
     struct http_server *server;
+    const char *overcommit, *capacity;
     struct live_calls live;
     struct api api;
     struct watch signals;
@@ -144,6 +145,7 @@ static int open_parts(struct cellad *d, const char *data, bool open_to_all, unsi
         auth_store_first_key(d->store, key_hash, err) < 0 ||
         auth_new(d->store, open_to_all, &d->auth, err) < 0 ||
         sandboxes_new(d->loop, d->store, CELLAD_FD_DATA, &d->sandboxes, err) < 0 ||
+        sandboxes_set_capacity(d->sandboxes, d->overcommit, d->capacity, err) < 0 ||
         open_callbacks(d, any_callback, err) < 0)
         return -1;
     sandboxes_set_metrics_interval(d->sandboxes, interval);
@@ -179,6 +181,8 @@ int cellad_main(int argc, char **argv)
         d.api.public_url = argv[4];
     if (argv[6][0] != '\0')
         d.api.cors_origin = argv[6];
+    d.overcommit = argv[8];
+    d.capacity = argv[9];
     d.api.open = strcmp(argv[2], "open") == 0;
     if (open_parts(&d, argv[1], strcmp(argv[2], "open") == 0, (unsigned)strtoul(argv[5], NULL, 10),
                    strcmp(argv[7], "any") == 0, &err) < 0 ||

@@ -12,6 +12,7 @@
 #include "base/layout.h"
 #include "base/log.h"
 #include "base/quantity.h"
+#include "sandbox/admission.h"
 #include "sandbox/metrics.h"
 
 struct option_place {
@@ -29,10 +30,24 @@ static const struct option_place places[] = {
     {"--storage", true, offsetof(struct server_options, storage)},
     {"--log-level", true, offsetof(struct server_options, log_level)},
     {"--metrics-interval", true, offsetof(struct server_options, metrics_interval)},
+    {"--overcommit", true, offsetof(struct server_options, overcommit)},
+    {"--capacity", true, offsetof(struct server_options, capacity)},
     {"--cors-origin", true, offsetof(struct server_options, cors_origin)},
     {"--allow-private-callbacks", false, offsetof(struct server_options, private_callbacks)},
     {"--no-auth", false, offsetof(struct server_options, no_auth)},
 };
+
+static int check_admission(const struct server_options *options, struct error *err)
+{
+    struct admission admission = {0};
+    if (options->overcommit != NULL &&
+        admission_set_overcommit(&admission, options->overcommit, err) < 0)
+        return error_prefix(err, "--overcommit");
+    if (options->capacity != NULL &&
+        machine_configure(&admission.machine, options->capacity, err) < 0)
+        return error_prefix(err, "--capacity");
+    return 0;
+}
 
 int server_options_parse(int argc, char **argv, struct server_options *ret_options,
                          struct error *err)
@@ -75,6 +90,8 @@ int server_options_parse(int argc, char **argv, struct server_options *ret_optio
         return error_set(err, ERROR_INVALID_ARGUMENT,
                          "--no-auth with --cors-origin '*' would let in every page of every "
                          "browser on this machine: name the origins");
+    if (check_admission(&options, err) < 0)
+        return -1;
     *ret_options = options;
     return 0;
 }

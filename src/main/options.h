@@ -20,6 +20,8 @@ struct server_options {
     const char *log_level;        /* error, warn, info, debug */
     const char *metrics_interval; /* as given: "10", "30s"; NULL: the default */
     uint64_t metrics_interval_s;  /* what that is */
+    const char *overcommit;       /* as sandbox/admission.h reads it; NULL: the defaults */
+    const char *capacity;         /* as sandbox/machine.h reads it; NULL: what is detected */
     bool no_auth;
     bool private_callbacks; /* callbacks may go to any address */
 };

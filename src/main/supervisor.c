@@ -180,6 +180,8 @@ static int exec_cellad(struct supervisor *s)
         interval,
         cors_origin(&s->options),
         s->options.private_callbacks ? "any" : "public",
+        s->options.overcommit != NULL ? s->options.overcommit : "",
+        s->options.capacity != NULL ? s->options.capacity : "",
     };
     execveat(program, "", (char **)argv, environ, AT_EMPTY_PATH);
     return -1;

@@ -29,20 +29,15 @@ static const char *or_else(const char *given, const char *inherited)
 }
 
 /* What a source has that is tightened may be more than its clone may have. */
-static int cap_resources(const struct sandbox_info *source, const struct trust_options *security,
-                         struct arena *arena, struct sandbox_resources *resources,
-                         struct error *err)
+static void cap_resources(const struct sandbox_info *source, const struct trust_options *security,
+                          struct arena *arena, struct sandbox_resources *resources)
 {
-    struct spec_limits had;
-    if (spec_limits(&source->resources, &had, err) < 0)
-        return -1;
     uint64_t most = security->memory_limit_mb << 20;
-    if (resources->memory == NULL && most != 0 && had.memory_bytes > most)
+    if (resources->memory == NULL && most != 0 && source->limits.memory_bytes > most)
         resources->memory = trust_memory(security, arena);
     most = security->cpu_limit_millis;
-    if (resources->cpu == NULL && most != 0 && had.cpu_millis > most)
+    if (resources->cpu == NULL && most != 0 && source->limits.cpu_millis > most)
         resources->cpu = trust_cpu(security, arena);
-    return 0;
 }
 
 /* A smaller disk than the source's may be too small for what it holds already. The copy itself
@@ -50,10 +45,7 @@ static int cap_resources(const struct sandbox_info *source, const struct trust_o
 static int check_disk(struct sandboxes *s, const struct sandbox_info *source,
                       const struct spec_limits *limits, struct error *err)
 {
-    struct spec_limits had;
-    if (spec_limits(&source->resources, &had, err) < 0)
-        return -1;
-    if (limits->disk_bytes >= had.disk_bytes)
+    if (limits->disk_bytes >= source->limits.disk_bytes)
         return 0;
     return s->provider->ops->fits(s->provider, source->id, limits->disk_bytes, err);
 }
@@ -64,8 +56,10 @@ static int check_request(struct sandboxes *s, const struct sandbox_clone *reques
 {
     const struct sandbox_metadata metadata = {row->labels, request->external_id,
                                               request->display_name, request->blaxel_spec};
-    const struct sandbox_resources resources = {row->cpu, row->memory, row->disk};
+    struct sandbox_resources resources = {
+        .cpu = row->cpu, .memory = row->memory, .disk = row->disk};
     struct spec_limits limits;
+    resources_unpack(row->resources, &resources);
     if (source->status == SANDBOX_DELETING)
         return error_set(err, ERROR_SANDBOX_NOT_FOUND, "sandbox \"%s\" is being deleted",
                          source->name);
@@ -73,7 +67,7 @@ static int check_request(struct sandboxes *s, const struct sandbox_clone *reques
         return error_set(err, ERROR_INVALID_ARGUMENT,
                          "spec.image: a clone has its source's files, made from \"%.80s\"",
                          source->image);
-    if (spec_limits(&resources, &limits, err) < 0 ||
+    if (spec_limits(&s->admission.machine, &resources, &limits, err) < 0 ||
         trust_check_limits(&request->security, limits.memory_bytes, limits.cpu_millis, security,
                            err) < 0 ||
         (request->env != NULL && spec_check_env(*request->env, err) < 0))
@@ -90,16 +84,18 @@ int sandboxes_clone(struct sandboxes *s, const struct sandbox_clone *request, st
     struct sandbox_resources resources = request->resources;
     struct trust_options security;
     if (sandboxes_get(s, request->workspace, request->source, arena, &source, err) < 0 ||
-        trust_resolve(&request->security, &source.security, &security, err) < 0 ||
-        cap_resources(&source, &security, arena, &resources, err) < 0)
+        trust_resolve(&request->security, &source.security, &security, err) < 0)
         return -1;
+    cap_resources(&source, &security, arena, &resources);
+    resources = resources_over(&resources, &source.resources);
     struct store_sandbox row = {
         .workspace = request->workspace,
         .name = request->name,
         .image = source.image,
-        .cpu = or_else(resources.cpu, source.resources.cpu),
-        .memory = or_else(resources.memory, source.resources.memory),
-        .disk = or_else(resources.disk, source.resources.disk),
+        .cpu = resources.cpu,
+        .memory = resources.memory,
+        .disk = resources.disk,
+        .resources = resources_pack(&resources, arena),
         .env = request->env != NULL ? *request->env : source.env,
         .enabled = request->enabled != NULL ? *request->enabled : source.enabled,
         .created_by = request->actor,

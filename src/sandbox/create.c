@@ -105,7 +105,12 @@ static struct sandbox *insert(struct sandboxes *s, const struct group *group,
     row->created_ms = row->updated_ms = birth_time(s);
     row->status = sandbox_status_text(first_status(row));
     struct sandbox *sb = sandbox_new(s, row, err);
-    if (sb != NULL && sandbox_insert(sb, err) < 0) {
+    if (sb == NULL)
+        return NULL;
+    enum promise_kind kind = row->enabled ? PROMISE_ALL : PROMISE_DISK;
+    if (admission_reserve(&s->admission, &sb->promise, kind, &sb->limits, err) < 0 ||
+        sandbox_insert(sb, err) < 0) {
+        admission_release(&s->admission, &sb->promise);
         sandbox_drop(sb);
         return NULL;
     }
@@ -189,9 +194,9 @@ int sandbox_add(struct sandboxes *s, const char *group_name, struct store_sandbo
     return 0;
 }
 
-static int check_request(const struct sandbox_create *request, struct arena *arena,
-                         struct sandbox_resources *resources, struct trust_options *ret_security,
-                         struct error *err)
+static int check_request(struct sandboxes *s, const struct sandbox_create *request,
+                         struct arena *arena, struct sandbox_resources *resources,
+                         struct trust_options *ret_security, struct error *err)
 {
     const char *image;
     struct spec_limits limits;
@@ -204,19 +209,19 @@ static int check_request(const struct sandbox_create *request, struct arena *are
     if (resources->cpu == NULL)
         resources->cpu = trust_cpu(ret_security, arena);
     spec_defaults(resources);
-    if (spec_limits(resources, &limits, err) < 0 ||
+    if (spec_limits(&s->admission.machine, resources, &limits, err) < 0 ||
         trust_check_limits(&request->security, limits.memory_bytes, limits.cpu_millis, ret_security,
                            err) < 0)
         return -1;
     return spec_check_env(request->env, err) < 0 ? -1 : metadata_check(&request->metadata, err);
 }
 
-int sandbox_create_row(const struct sandbox_create *request, struct arena *arena,
-                       struct store_sandbox *ret_row, struct error *err)
+int sandbox_create_row(struct sandboxes *s, const struct sandbox_create *request,
+                       struct arena *arena, struct store_sandbox *ret_row, struct error *err)
 {
     struct sandbox_resources resources = request->resources;
     struct trust_options security;
-    if (check_request(request, arena, &resources, &security, err) < 0)
+    if (check_request(s, request, arena, &resources, &security, err) < 0)
         return -1;
     *ret_row = (struct store_sandbox){
         .workspace = request->workspace,
@@ -225,6 +230,7 @@ int sandbox_create_row(const struct sandbox_create *request, struct arena *arena
         .cpu = resources.cpu,
         .memory = resources.memory,
         .disk = resources.disk,
+        .resources = resources_pack(&resources, arena),
         .env = request->env,
         .enabled = request->enabled,
         .created_by = request->actor,
@@ -243,7 +249,7 @@ int sandboxes_create(struct sandboxes *s, const struct sandbox_create *request, 
                      struct sandbox_info *ret_info, struct error *err)
 {
     struct store_sandbox row;
-    if (sandbox_create_row(request, arena, &row, err) < 0)
+    if (sandbox_create_row(s, request, arena, &row, err) < 0)
         return -1;
     return sandbox_add(s, request->group, &row, &sandbox_created, arena, ret_info, err);
 }

@@ -20,8 +20,8 @@ int sandbox_add(struct sandboxes *s, const char *group, struct store_sandbox *ro
                 struct error *err);
 
 /* Checks what is asked for, and fills the row with it, as sandbox_add() wants it. */
-int sandbox_create_row(const struct sandbox_create *request, struct arena *arena,
-                       struct store_sandbox *ret_row, struct error *err);
+int sandbox_create_row(struct sandboxes *s, const struct sandbox_create *request,
+                       struct arena *arena, struct store_sandbox *ret_row, struct error *err);
 
 extern const struct first_event sandbox_created;
 

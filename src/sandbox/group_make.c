@@ -61,11 +61,11 @@ static int about(const struct group_create *request, size_t index, struct error 
                         name == NULL ? "" : name);
 }
 
-static int check_all(const struct group_create *request, struct arena *arena,
+static int check_all(struct sandboxes *s, const struct group_create *request, struct arena *arena,
                      struct store_sandbox *rows, struct error *err)
 {
     for (size_t i = 0; i < request->count; i++) {
-        if (sandbox_create_row(&request->sandboxes[i], arena, &rows[i], err) < 0)
+        if (sandbox_create_row(s, &request->sandboxes[i], arena, &rows[i], err) < 0)
             return about(request, i, err);
         rows[i].workspace = request->workspace;
     }
@@ -159,7 +159,7 @@ int groups_create(struct sandboxes *s, const struct group_create *request, struc
         name = made_up;
     }
     if (name_check(name, err) < 0 || check_count(s, request, err) < 0 ||
-        check_all(request, arena, rows, err) < 0 ||
+        check_all(s, request, arena, rows, err) < 0 ||
         wait_for_name(s, request->workspace, name, err) < 0)
         return -1;
     return make(s, request, name, rows, arena, ret_info, err);

@@ -285,6 +285,9 @@ static int record_wish(struct sandboxes *s, const char *workspace, const char *n
     if (!(wish->from & 1u << sb->status))
         return error_set(err, wish->refusal, "sandbox \"%s\" is %s: %s", sandbox_path(sb),
                          sandbox_status_text(sb->status), wish->refusal_text);
+    if (wish->goal == GOAL_RUNNING &&
+        admission_reserve(&s->admission, &sb->promise, PROMISE_ALL, &sb->limits, err) < 0)
+        return -1;
     sb->goal = wish->goal;
     sb->stop_reason = NULL;
     sb->resuming = false;

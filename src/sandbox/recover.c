@@ -168,7 +168,11 @@ static int load_sandbox(void *ctx, const struct store_sandbox *row, struct error
     _cleanup_sandbox_ struct sandbox *sb = sandbox_new(s, row, err);
     if (sb == NULL)
         return error_prefix(err, "sandbox %s in the database", row->id);
-    return sandbox_insert(sb, err);
+    bool idle = sb->status == SANDBOX_STOPPED || sb->status == SANDBOX_FAILED;
+    if (sandbox_insert(sb, err) < 0)
+        return -1;
+    admission_count(&s->admission, &sb->promise, idle ? PROMISE_DISK : PROMISE_ALL, &sb->limits);
+    return 0;
 }
 
 static int load_event(void *ctx, const char *id, const struct store_event *event, struct error *err)
@@ -303,6 +307,7 @@ int sandboxes_new(struct loop *loop, struct store *store, int data_dir_fd,
         return error_sys(err, "allocating");
     s->loop = loop;
     s->store = store;
+    admission_init(&s->admission, data_dir_fd);
     struct provider_events events = {.exited = on_exited, .reconnected = on_reconnected, .ctx = s};
     if (metrics_new(s, data_dir_fd, err) < 0 ||
         provider_native_new(loop, data_dir_fd, &events, &s->provider, err) < 0) {
@@ -311,6 +316,16 @@ int sandboxes_new(struct loop *loop, struct store *store, int data_dir_fd,
         return -1;
     }
     *ret_sandboxes = s;
+    return 0;
+}
+
+int sandboxes_set_capacity(struct sandboxes *s, const char *overcommit, const char *capacity,
+                           struct error *err)
+{
+    if (admission_set_overcommit(&s->admission, overcommit, err) < 0)
+        return error_prefix(err, "overcommit");
+    if (machine_configure(&s->admission.machine, capacity, err) < 0)
+        return error_prefix(err, "capacity");
     return 0;
 }
 

@@ -56,9 +56,7 @@ static void sandbox_free(struct sandbox *sb)
     free(sb->name);
     free(sb->key);
     free((char *)sb->image);
-    free((char *)sb->resources.cpu);
-    free((char *)sb->resources.memory);
-    free((char *)sb->resources.disk);
+    resources_release(&sb->resources);
     free(sb->env);
     metadata_release(&sb->metadata);
     free(sb->clone_of);
@@ -83,17 +81,17 @@ static int copy_strings(struct sandbox *sb, const struct store_sandbox *row)
     sb->name = strdup(slash != NULL ? slash + 1 : row->name);
     sb->key = malloc(key_size);
     sb->image = strdup(row->image);
-    sb->resources.cpu = strdup(row->cpu);
-    sb->resources.memory = strdup(row->memory);
-    sb->resources.disk = strdup(row->disk);
     sb->env = malloc(row->env.len + 1);
     sb->clone_of = row->clone_of == NULL ? NULL : strdup(row->clone_of);
+    struct sandbox_resources resources = {
+        .cpu = row->cpu, .memory = row->memory, .disk = row->disk};
+    resources_unpack(row->resources, &resources);
     struct sandbox_metadata metadata = {row->labels, row->external_id, row->display_name,
                                         row->blaxel_spec};
     if (metadata_copy(&metadata, &sb->metadata) < 0 ||
+        resources_copy(&resources, &sb->resources) < 0 ||
         (row->clone_of != NULL && sb->clone_of == NULL) || sb->id == NULL ||
         sb->workspace == NULL || sb->name == NULL || sb->key == NULL || sb->image == NULL ||
-        sb->resources.cpu == NULL || sb->resources.memory == NULL || sb->resources.disk == NULL ||
         sb->env == NULL)
         return -1;
     snprintf(sb->key, key_size, "%s/%s", row->workspace, row->name);
@@ -140,7 +138,7 @@ struct sandbox *sandbox_new(struct sandboxes *s, const struct store_sandbox *row
     copy_actor(sb->updated_by, row->updated_by);
     if (enter_group(sb, row, err) < 0 || sandbox_status_parse(row->status, &sb->status, err) < 0 ||
         trust_from_text(row->trust_level, row->security, &sb->security, err) < 0 ||
-        spec_limits(&sb->resources, &sb->limits, err) < 0) {
+        spec_limits(&s->admission.machine, &sb->resources, &sb->limits, err) < 0) {
         sandbox_free(sb);
         return NULL;
     }
@@ -185,6 +183,7 @@ void sandbox_remove(struct sandbox *sb)
     HASH_DELETE(by_name, s->names, sb);
     group_leave(sb);
     sb->gone = true;
+    admission_release(&s->admission, &sb->promise);
     sandbox_forget_previews(sb);
     sandbox_forget_monitors(sb);
     co_cond_wake_all(&sb->changed);
@@ -275,9 +274,8 @@ void sandbox_info(const struct sandbox *sb, struct arena *arena, struct sandbox_
         .name = arena_strdup(arena, sb->name),
         .group = sb->group == NULL ? NULL : arena_strdup(arena, sb->group->name),
         .image = arena_strdup(arena, sb->image),
-        .resources = {arena_strdup(arena, sb->resources.cpu),
-                      arena_strdup(arena, sb->resources.memory),
-                      arena_strdup(arena, sb->resources.disk)},
+        .resources = resources_arena(&sb->resources, arena),
+        .limits = sb->limits,
         .env = {arena_dup(arena, sb->env, sb->env_len), sb->env_len},
         .metadata = metadata_info(&sb->metadata, arena),
         .security = sb->security,
@@ -354,6 +352,8 @@ void sandbox_set_status(struct sandbox *sb, enum sandbox_status status)
     if (sb->status == status)
         return;
     sb->status = status;
+    if (status == SANDBOX_STOPPED || status == SANDBOX_FAILED)
+        admission_shrink(&sb->owner->admission, &sb->promise);
     sandbox_touch(sb);
     co_cond_wake_all(&sb->changed);
 }
@@ -372,6 +372,7 @@ void sandbox_row(const struct sandbox *sb, struct arena *arena, struct store_san
         .cpu = info.resources.cpu,
         .memory = info.resources.memory,
         .disk = info.resources.disk,
+        .resources = resources_pack(&info.resources, arena),
         .env = info.env,
         .enabled = info.enabled,
         .created_ms = info.created_ms,

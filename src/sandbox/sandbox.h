@@ -21,6 +21,7 @@
 #include "base/slice.h"
 #include "loop/loop.h"
 #include "provider/provider.h"
+#include "sandbox/resources.h"
 #include "sandbox/trust.h"
 #include "store/store.h"
 
@@ -44,12 +45,6 @@ const char *sandbox_status_text(enum sandbox_status status);
 /* INVALID_ARGUMENT lists the statuses there are. */
 int sandbox_status_parse(const char *text, enum sandbox_status *ret_status, struct error *err);
 
-struct sandbox_resources { /* as text, for the API; NULL: the default */
-    const char *cpu;
-    const char *memory;
-    const char *disk;
-};
-
 /* What people and facades write on a sandbox; nothing here changes what it does. */
 struct sandbox_metadata {
     struct slice labels;     /* "key=value" list; metadata.h says what they look like */
@@ -72,7 +67,8 @@ struct sandbox_info {
     const char *name;
     const char *group; /* NULL: in none */
     const char *image;
-    struct sandbox_resources resources; /* none NULL */
+    struct sandbox_resources resources; /* cpu, memory and disk are never NULL */
+    struct spec_limits limits;          /* what they come to on this machine */
     struct slice env;
     struct sandbox_metadata metadata;
     struct trust_options security;
@@ -92,6 +88,10 @@ struct sandboxes;
 
 int sandboxes_new(struct loop *loop, struct store *store, int data_dir_fd,
                   struct sandboxes **ret_sandboxes, struct error *err);
+/* Before sandboxes_recover(): how much may be promised (sandbox/admission.h's text) of what there
+ * is (sandbox/machine.h's). "": as it is. */
+int sandboxes_set_capacity(struct sandboxes *s, const char *overcommit, const char *capacity,
+                           struct error *err);
 /* On a coroutine, before serving: loads the store, adopts what runs, finishes or removes what was
  * half done. */
 int sandboxes_recover(struct sandboxes *s, struct error *err);

@@ -8,64 +8,101 @@
 #include "sandbox/spec.h"
 
 #include <ctype.h>
+#include <inttypes.h>
 #include <string.h>
 
 #include "base/cleanup.h"
 #include "base/limits.h"
 #include "base/quantity.h"
 
+#define KIB (UINT64_C(1) << 10)
 #define MIB (UINT64_C(1) << 20)
+#define TIB (UINT64_C(1) << 40)
 
-enum { PIDS_MAX = 1024 };
+typedef int parse_fn(const char *text, uint64_t *ret_value, struct error *err);
 
-struct bound {
-    const char *field;
-    const char *fallback;
-    int (*parse)(const char *text, uint64_t *ret_value, struct error *err);
+static const struct bound {
+    const char *fallback; /* NULL: none */
+    parse_fn *parse;
     uint64_t min, max;
     const char *range; /* for people */
+} bounds[RESOURCE_COUNT] = {
+    [RESOURCE_CPU] = {"1000m", quantity_cpu, 10, 1024000, "between 10m and 1024"},
+    [RESOURCE_MEMORY] = {"1Gi", quantity_bytes, 16 * MIB, TIB << 4, "between 16Mi and 16Ti"},
+    [RESOURCE_DISK] = {"10Gi", quantity_bytes, 16 * MIB, TIB << 10, "between 16Mi and 1Pi"},
+    [RESOURCE_PIDS] = {NULL, quantity_count, 16, 4 * MIB, "between 16 and 4194304"},
+    [RESOURCE_DISK_READ] = {NULL, quantity_bytes, 64 * KIB, TIB, "between 64Ki and 1Ti per second"},
+    [RESOURCE_DISK_WRITE] = {NULL, quantity_bytes, 64 * KIB, TIB,
+                             "between 64Ki and 1Ti per second"},
+    [RESOURCE_DISK_READ_OPS] = {NULL, quantity_count, 10, 100 * 1000 * 1000,
+                                "between 10 and 100M per second"},
+    [RESOURCE_DISK_WRITE_OPS] = {NULL, quantity_count, 10, 100 * 1000 * 1000,
+                                 "between 10 and 100M per second"},
+    [RESOURCE_NETWORK_IN] = {NULL, quantity_bytes, 1000, TIB, "between 1k and 1Ti per second"},
+    [RESOURCE_NETWORK_OUT] = {NULL, quantity_bytes, 1000, TIB, "between 1k and 1Ti per second"},
+    [RESOURCE_MEMORY_BANDWIDTH] = {NULL, quantity_bytes, 1000 * 1000, TIB << 4,
+                                   "between 1M and 16Ti per second"},
 };
 
-static const struct bound cpu_bound = {"cpu", "1000m", quantity_cpu,
-                                       10,    1024000, "between 10m and 1024"};
-static const struct bound memory_bound = {
-    "memory", "1Gi", quantity_bytes, 16 * MIB, UINT64_C(1) << 44, "between 16Mi and 16Ti"};
-static const struct bound disk_bound = {
-    "disk", "10Gi", quantity_bytes, 16 * MIB, UINT64_C(1) << 50, "between 16Mi and 1Pi"};
+/* Nobody may have as many processes as there is room for, so this one is not shown and yet there.
+ */
+enum { PIDS_DEFAULT = 1024 };
 
 void spec_defaults(struct sandbox_resources *resources)
 {
-    if (resources->cpu == NULL)
-        resources->cpu = cpu_bound.fallback;
-    if (resources->memory == NULL)
-        resources->memory = memory_bound.fallback;
-    if (resources->disk == NULL)
-        resources->disk = disk_bound.fallback;
+    for (int i = 0; i < RESOURCE_COUNT; i++)
+        if (resources->of[i] == NULL)
+            resources->of[i] = bounds[i].fallback;
 }
 
-static int read_bound(const struct bound *bound, const char *text, uint64_t *ret_value,
-                      struct error *err)
+int spec_quantity(enum resource resource, const char *text, uint64_t *ret_value, struct error *err)
 {
+    return bounds[resource].parse(text, ret_value, err);
+}
+
+uint64_t spec_minimum(enum resource resource)
+{
+    return bounds[resource].min;
+}
+
+static int read_bound(const struct machine *machine, enum resource resource, const char *text,
+                      uint64_t *ret_value, struct error *err)
+{
+    const struct bound *bound = &bounds[resource];
+    const char *name = resource_name(resource);
+    bool share = quantity_is_share(text);
     uint64_t value;
-    if (bound->parse(text, &value, err) < 0)
-        return error_prefix(err, "spec.resources.%s", bound->field);
+    if ((share ? quantity_share(text, machine->total[resource], &value, err)
+               : bound->parse(text, &value, err)) < 0)
+        return error_prefix(err, "spec.resources.%s", name);
+    if (share && value > 0) /* of a machine that may be another one tomorrow */
+        value = value < bound->min ? bound->min : value > bound->max ? bound->max : value;
     if (value < bound->min || value > bound->max)
         return error_set(err, ERROR_INVALID_QUANTITY, "spec.resources.%s: \"%.40s\" is not %s",
-                         bound->field, text, bound->range);
+                         name, text, bound->range);
     *ret_value = value;
     return 0;
 }
 
-int spec_limits(const struct sandbox_resources *resources, struct spec_limits *ret_limits,
-                struct error *err)
+int spec_limits(const struct machine *machine, const struct sandbox_resources *resources,
+                struct spec_limits *ret_limits, struct error *err)
 {
-    struct spec_limits limits;
-    if (read_bound(&cpu_bound, resources->cpu, &limits.cpu_millis, err) < 0 ||
-        read_bound(&memory_bound, resources->memory, &limits.memory_bytes, err) < 0 ||
-        read_bound(&disk_bound, resources->disk, &limits.disk_bytes, err) < 0)
-        return -1;
+    struct spec_limits limits = {.pids = PIDS_DEFAULT};
+    for (int i = 0; i < RESOURCE_COUNT; i++)
+        if (resources->of[i] != NULL &&
+            read_bound(machine, (enum resource)i, resources->of[i], &limits.of[i], err) < 0)
+            return -1;
     *ret_limits = limits;
     return 0;
+}
+
+const char *spec_text(enum resource resource, uint64_t value, struct arena *arena)
+{
+    if (resource == RESOURCE_CPU)
+        return arena_printf(arena, "%" PRIu64 "m", value);
+    if (bounds[resource].parse == quantity_bytes && value != 0 && value % MIB == 0)
+        return arena_printf(arena, "%" PRIu64 "Mi", value / MIB);
+    return arena_printf(arena, "%" PRIu64, value);
 }
 
 static bool is_env_name(const char *item, size_t len)
@@ -108,7 +145,7 @@ void spec_plan(const char *id, const char *name, const char *image,
         .image = image,
         .memory_bytes = limits->memory_bytes,
         .cpu_millis = limits->cpu_millis,
-        .pids_max = PIDS_MAX,
+        .pids_max = limits->pids,
         .disk_bytes = limits->disk_bytes,
         .shm_bytes = shm,
     };

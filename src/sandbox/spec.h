@@ -7,21 +7,25 @@
 
 #include "base/error.h"
 #include "base/slice.h"
+#include "sandbox/machine.h"
+#include "sandbox/resources.h"
 #include "sandbox/sandbox.h"
 #include "wire/messages.h"
 
-struct spec_limits {
-    uint64_t cpu_millis;
-    uint64_t memory_bytes;
-    uint64_t disk_bytes;
-};
-
-/* Fills what is NULL with the defaults. */
+/* Fills what is NULL with the defaults, of those that have one (cpu, memory, disk). */
 void spec_defaults(struct sandbox_resources *resources);
 
-/* Reads the quantities and checks their bounds: INVALID_QUANTITY names the field. */
-int spec_limits(const struct sandbox_resources *resources, struct spec_limits *ret_limits,
-                struct error *err);
+/* Reads the quantities, or shares of the machine, and checks their bounds: INVALID_QUANTITY names
+ * the field. A share that comes to less than the least is the least. What has no default and is not
+ * given is 0, without a limit; pids are never. */
+int spec_limits(const struct machine *machine, const struct sandbox_resources *resources,
+                struct spec_limits *ret_limits, struct error *err);
+/* One quantity, without bounds and shares. */
+int spec_quantity(enum resource resource, const char *text, uint64_t *ret_value, struct error *err);
+/* The least that a sandbox can be given of it. */
+uint64_t spec_minimum(enum resource resource);
+/* A limit as text that reads the same back: "1500m", "512Mi", "100". In the arena. */
+const char *spec_text(enum resource resource, uint64_t value, struct arena *arena);
 
 /* "NAME=value" each, with names a shell takes: INVALID_ARGUMENT. Bounded in number and bytes. */
 int spec_check_env(struct slice env, struct error *err);

@@ -13,6 +13,7 @@
 
 #include "loop/co.h"
 #include "provider/channel.h"
+#include "sandbox/admission.h"
 #include "sandbox/monitors.h"
 #include "sandbox/logs.h"
 #include "sandbox/sandbox.h"
@@ -50,6 +51,7 @@ struct sandbox {
     const char *image;                  /* what was asked for; owned */
     struct sandbox_resources resources; /* owned strings */
     struct spec_limits limits;
+    struct promise promise; /* what it is counted with for admission */
     char *env;
     size_t env_len;
     struct sandbox_metadata metadata; /* owned strings */
@@ -126,6 +128,7 @@ struct sandboxes {
     struct sandbox *names;    /* by workspace/name */
     struct group *groups;     /* by workspace/name, oldest first */
     struct preview *previews; /* by id */
+    struct admission admission;
     uint64_t revision;
     int64_t last_created_ms;
     unsigned drivers; /* driver coroutines at work */

@@ -36,9 +36,7 @@ struct change {
 
 static void change_release(struct change *change)
 {
-    free((char *)change->resources.cpu);
-    free((char *)change->resources.memory);
-    free((char *)change->resources.disk);
+    resources_release(&change->resources);
     free(change->env);
     metadata_release(&change->metadata);
 }
@@ -134,7 +132,7 @@ static int plan_change(const struct sandbox *sb, const struct sandbox_update *re
                        struct arena *arena, struct change *change, struct error *err)
 {
     const struct sandbox_metadata *had = &sb->metadata;
-    const struct sandbox_resources *given = &request->resources;
+    const struct sandbox_resources resources = resources_over(&request->resources, &sb->resources);
     struct slice env = new_list(request, request->env, (struct slice){sb->env, sb->env_len}, arena);
     const struct sandbox_metadata metadata = {
         .labels = new_list(request, request->labels, had->labels, arena),
@@ -148,15 +146,12 @@ static int plan_change(const struct sandbox *sb, const struct sandbox_update *re
     if (spec_check_env(env, err) < 0 || metadata_check(&metadata, err) < 0 ||
         sandbox_check_external(sb->owner, sb->workspace, metadata.external_id, sb, err) < 0)
         return -1;
-    change->resources.cpu = strdup(or_else(given->cpu, sb->resources.cpu));
-    change->resources.memory = strdup(or_else(given->memory, sb->resources.memory));
-    change->resources.disk = strdup(or_else(given->disk, sb->resources.disk));
     change->env = copy_bytes(env);
     change->env_len = env.len;
-    if (metadata_copy(&metadata, &change->metadata) < 0 || change->resources.cpu == NULL ||
-        change->resources.memory == NULL || change->resources.disk == NULL || change->env == NULL)
+    if (metadata_copy(&metadata, &change->metadata) < 0 ||
+        resources_copy(&resources, &change->resources) < 0 || change->env == NULL)
         return error_sys(err, "changing a sandbox");
-    if (spec_limits(&change->resources, &change->limits, err) < 0)
+    if (spec_limits(&sb->owner->admission.machine, &change->resources, &change->limits, err) < 0)
         return -1;
     return plan_security(sb, request, change, err);
 }
@@ -208,13 +203,17 @@ static int change_limits(struct sandbox *sb, const struct spec_limits *limits, s
     while (in_between(sb))
         if (co_cond_wait(sb->owner->loop, &sb->changed, WAIT_MS, err) < 0)
             return -1;
-    if (check_alive(sb, err) < 0)
+    struct admission *admission = &sb->owner->admission;
+    if (check_alive(sb, err) < 0 ||
+        admission_reserve(admission, &sb->promise, sb->promise.kind, limits, err) < 0)
         return -1;
     mark(sb, true);
     sb->limits = *limits;
     if (sandbox_with_patience(sb, apply_once, err) == 0)
         return 0;
     sb->limits = before;
+    if (!sb->gone)
+        admission_count(admission, &sb->promise, sb->promise.kind, &before);
     if (check_alive(sb, &ignored) == 0 && err->code != ERROR_RESOURCE_IN_USE &&
         sandbox_with_patience(sb, apply_once, &ignored) < 0)
         log_error("sandbox %s: its limits: %s", sb->id, ignored.message);
@@ -298,9 +297,8 @@ static int update(struct sandbox *sb, const struct sandbox_update *request, stru
 
 static bool changes_nothing(const struct sandbox_update *request)
 {
-    const struct sandbox_resources *resources = &request->resources;
-    return resources->cpu == NULL && resources->memory == NULL && resources->disk == NULL &&
-           request->env == NULL && request->labels == NULL && request->external_id == NULL &&
+    return !resources_given(&request->resources) && request->env == NULL &&
+           request->labels == NULL && request->external_id == NULL &&
            request->display_name == NULL && request->blaxel_spec == NULL &&
            request->enabled == NULL && request->image == NULL && request->security.level == NULL &&
            request->security.given == 0 && !request->security.hosts;

@@ -36,6 +36,8 @@ static void refused_by_trigger(struct sql_db *db, const struct store_sandbox *ro
 static int put_row(struct sql_db *db, const struct store_sandbox *row, struct error *err)
 {
     struct slice labels = row->labels.data == NULL ? slice_of("") : row->labels;
+    struct slice resources = row->resources.data == NULL ? slice_of("") : row->resources;
+    struct slice auto_lower = row->auto_lower.data == NULL ? slice_of("") : row->auto_lower;
     const struct sql_param params[] = {
         PARAM_TEXT(row->id),
         PARAM_TEXT(row->workspace),
@@ -60,6 +62,8 @@ static int put_row(struct sql_db *db, const struct store_sandbox *row, struct er
         PARAM_INT(row->unsettled),
         PARAM_TEXT(row->trust_level),
         PARAM_TEXT(row->security),
+        PARAM_BYTES(resources),
+        PARAM_BYTES(auto_lower),
     };
     if (sql_run(db, SQL_SANDBOX_PUT, params, ARRAY_LEN(params), "storing a sandbox", err) == 0)
         return give_revision(db, row->revision, err);
@@ -243,6 +247,8 @@ static int load_sandbox(void *ctx, sqlite3_stmt *row, struct error *err)
         .unsettled = sqlite3_column_int(row, 20) != 0,
         .trust_level = text(row, 21),
         .security = text(row, 22),
+        .resources = bytes(row, 23),
+        .auto_lower = bytes(row, 24),
     };
     if (load->to->sandbox(load->to->ctx, &sandbox, err) < 0)
         return -1;

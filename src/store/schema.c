@@ -141,7 +141,10 @@ const struct migration schema_migrations[] = {
         ") STRICT, WITHOUT ROWID;"},
     {8, "ALTER TABLE sandbox ADD COLUMN trust_level TEXT;"
         "ALTER TABLE sandbox ADD COLUMN security TEXT;"},
-    {9, ""},
+    /* Lists "name=value": what it was asked for besides cpu, memory and disk, and how its limits
+     * follow what it uses. */
+    {9, "ALTER TABLE sandbox ADD COLUMN resources BLOB NOT NULL DEFAULT x'';"
+        "ALTER TABLE sandbox ADD COLUMN auto_lower BLOB NOT NULL DEFAULT x'';"},
     /* A sandbox of a group is named "group/name" in the table sandbox: so a name is unique in its
      * group, and the constraint that was there says so. */
     {10, "CREATE TABLE sandbox_group ("

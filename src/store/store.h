@@ -29,6 +29,8 @@ struct store_sandbox {
     const char *status; /* sandbox/sandbox.h's names: "running", … */
     const char *image;
     const char *cpu, *memory, *disk; /* as they were asked for */
+    struct slice resources;          /* "name=value" list of the others */
+    struct slice auto_lower;         /* sandbox/auto_lower.h's list; empty: off */
     struct slice env;                /* "NAME=value" list */
     bool enabled;
     int64_t created_ms, updated_ms;

@@ -106,12 +106,10 @@ static void add_spec(struct arena *arena, yyjson_mut_doc *doc, yyjson_mut_val *o
 {
     yyjson_mut_val *spec = kept_spec(arena, doc, info->metadata.blaxel_spec);
     yyjson_mut_val *runtime = yyjson_mut_obj_get(spec, "runtime");
-    uint64_t memory = 0;
     if (runtime == NULL)
         runtime = yyjson_mut_obj_add_obj(doc, spec, "runtime");
     yyjson_mut_obj_add_str(doc, runtime, "image", info->image);
-    if (quantity_bytes(info->resources.memory, &memory, NULL) == 0)
-        yyjson_mut_obj_add_uint(doc, runtime, "memory", memory >> 20);
+    yyjson_mut_obj_add_uint(doc, runtime, "memory", info->limits.memory_bytes >> 20);
     put_envs(doc, runtime, info->env);
     yyjson_mut_obj_add_bool(doc, spec, "enabled", info->enabled);
     yyjson_mut_obj_add_val(doc, object, "spec", spec);

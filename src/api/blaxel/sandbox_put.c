@@ -51,11 +51,11 @@ static int read_put(struct http_exchange *x, const struct sandbox_info *info,
 static struct sandbox_resources changed(const struct blaxel_sandbox_request *request,
                                         const struct sandbox_info *info)
 {
-    uint64_t wanted, has;
+    uint64_t wanted;
     if (request->resources.memory == NULL ||
         quantity_bytes(request->resources.memory, &wanted, NULL) < 0 ||
-        quantity_bytes(info->resources.memory, &has, NULL) < 0 || wanted >> 20 == has >> 20)
-        return (struct sandbox_resources){NULL, NULL, NULL};
+        wanted >> 20 == info->limits.memory_bytes >> 20)
+        return (struct sandbox_resources){0};
     return request->resources;
 }
 

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "api/v0/env.h"
+#include "api/v0/resources_json.h"
 #include "api/v0/sandbox.h"
 #include "api/v0/security_json.h"
 #include "base/cleanup.h"
@@ -31,9 +32,7 @@ static const struct json_field root_fields[] = {
     {"access", JSON_IGNORED},
     {"name", JSON_STRING, .offset = offsetof(struct parts, name)},
     {"resources", JSON_OBJECT, .offset = offsetof(struct parts, resources)},
-    {"cpu", JSON_SCALAR_TEXT, .offset = offsetof(struct parts, flat.cpu)},
-    {"memory", JSON_SCALAR_TEXT, .offset = offsetof(struct parts, flat.memory)},
-    {"disk", JSON_SCALAR_TEXT, .offset = offsetof(struct parts, flat.disk)},
+    RESOURCE_FIELDS(struct parts, flat),
 };
 enum { UPDATE_FIELDS = 5 };
 
@@ -78,12 +77,6 @@ static const struct json_field spec_fields[] = {
     {"security", JSON_OBJECT, .offset = offsetof(struct spec, security)},
 };
 
-static const struct json_field resource_fields[] = {
-    {"cpu", JSON_SCALAR_TEXT, .offset = offsetof(struct sandbox_resources, cpu)},
-    {"memory", JSON_SCALAR_TEXT, .offset = offsetof(struct sandbox_resources, memory)},
-    {"disk", JSON_SCALAR_TEXT, .offset = offsetof(struct sandbox_resources, disk)},
-};
-
 /* Everything that both can say. */
 struct change {
     struct parts parts;
@@ -94,14 +87,6 @@ struct change {
     const struct slice *env;
     const struct slice *labels;
 };
-
-static int read_resources(struct arena *arena, yyjson_val *object, const char *where,
-                          struct sandbox_resources *ret, struct error *err)
-{
-    if (object == NULL)
-        return 0;
-    return json_read(arena, object, where, resource_fields, ARRAY_LEN(resource_fields), ret, err);
-}
 
 static int read_enabled(struct arena *arena, yyjson_val *value, const bool **ret_enabled,
                         struct error *err)
@@ -154,8 +139,8 @@ static int read_change(struct arena *arena, yyjson_val *body, size_t fields, boo
     if (change->parts.spec != NULL && json_read(arena, change->parts.spec, "spec", spec_fields,
                                                 ARRAY_LEN(spec_fields), &change->spec, err) < 0)
         return -1;
-    if (read_resources(arena, change->spec.resources, "spec.resources", &change->resources, err) <
-            0 ||
+    if (resources_from_json(arena, change->spec.resources, "spec.resources", &change->resources,
+                            err) < 0 ||
         read_enabled(arena, change->spec.enabled, &change->enabled, err) < 0)
         return -1;
     return read_lists(arena, patch, change, err);
@@ -176,10 +161,10 @@ static int agree(const char *field, const char **value, const char *other, struc
 static int agree_resources(struct sandbox_resources *resources,
                            const struct sandbox_resources *other, struct error *err)
 {
-    if (agree("cpu", &resources->cpu, other->cpu, err) < 0 ||
-        agree("memory", &resources->memory, other->memory, err) < 0)
-        return -1;
-    return agree("disk", &resources->disk, other->disk, err);
+    for (int i = 0; i < RESOURCE_COUNT; i++)
+        if (agree(resource_name((enum resource)i), &resources->of[i], other->of[i], err) < 0)
+            return -1;
+    return 0;
 }
 
 int sandbox_clone_from_json(struct arena *arena, yyjson_val *body, struct sandbox_clone *request,
@@ -188,7 +173,7 @@ int sandbox_clone_from_json(struct arena *arena, yyjson_val *body, struct sandbo
     struct change change = {0};
     struct sandbox_resources flat = {0};
     if (read_change(arena, body, ARRAY_LEN(root_fields), false, &change, err) < 0 ||
-        read_resources(arena, change.parts.resources, "resources", &flat, err) < 0 ||
+        resources_from_json(arena, change.parts.resources, "resources", &flat, err) < 0 ||
         agree("name", &change.metadata.name, change.parts.name, err) < 0 ||
         agree_resources(&change.resources, &flat, err) < 0 ||
         agree_resources(&change.resources, &change.parts.flat, err) < 0)

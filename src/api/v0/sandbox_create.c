@@ -8,6 +8,7 @@
 #include "api/v0/sandbox_create.h"
 
 #include "api/v0/env.h"
+#include "api/v0/resources_json.h"
 #include "api/v0/security_json.h"
 #include "base/cleanup.h"
 
@@ -64,12 +65,6 @@ static const struct json_field spec_fields[] = {
     {"security", JSON_OBJECT, .offset = offsetof(struct spec, security)},
 };
 
-static const struct json_field resource_fields[] = {
-    {"cpu", JSON_SCALAR_TEXT, .offset = offsetof(struct sandbox_resources, cpu)},
-    {"memory", JSON_SCALAR_TEXT, .offset = offsetof(struct sandbox_resources, memory)},
-    {"disk", JSON_SCALAR_TEXT, .offset = offsetof(struct sandbox_resources, disk)},
-};
-
 static int read_metadata(struct arena *arena, yyjson_val *object, struct sandbox_create *request,
                          struct error *err)
 {
@@ -91,9 +86,7 @@ static int read_spec(struct arena *arena, yyjson_val *object, struct sandbox_cre
         return -1;
     request->image = spec.image;
     request->enabled = spec.enabled;
-    if (spec.resources != NULL &&
-        json_read(arena, spec.resources, "spec.resources", resource_fields,
-                  ARRAY_LEN(resource_fields), &request->resources, err) < 0)
+    if (resources_from_json(arena, spec.resources, "spec.resources", &request->resources, err) < 0)
         return -1;
     if (security_from_json(spec.trust_level, spec.security, &request->security, err) < 0)
         return -1;

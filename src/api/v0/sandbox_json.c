@@ -10,6 +10,7 @@
 #include <inttypes.h>
 
 #include "api/v0/env.h"
+#include "api/v0/resources_json.h"
 #include "api/v0/security_json.h"
 #include "base/timetext.h"
 
@@ -55,9 +56,7 @@ static void add_spec(yyjson_mut_doc *doc, yyjson_mut_val *object, const struct s
     yyjson_mut_obj_add_bool(doc, spec, "enabled", info->enabled);
     yyjson_mut_obj_add_str(doc, spec, "image", info->image);
     yyjson_mut_val *resources = yyjson_mut_obj_add_obj(doc, spec, "resources");
-    yyjson_mut_obj_add_str(doc, resources, "cpu", info->resources.cpu);
-    yyjson_mut_obj_add_str(doc, resources, "memory", info->resources.memory);
-    yyjson_mut_obj_add_str(doc, resources, "disk", info->resources.disk);
+    resources_to_json(doc, resources, &info->resources);
     security_to_json(doc, spec, &info->security);
     if (info->env.len > 0)
         yyjson_mut_obj_add_val(doc, spec, "env_vars", env_to_json(doc, info->env));

@@ -20,7 +20,7 @@ static const struct sandbox_info info = {
     .workspace = "default",
     .name = "my-sandbox",
     .image = "host",
-    .resources = {"1000m", "1Gi", "10Gi"},
+    .resources = {.cpu = "1000m", .memory = "1Gi", .disk = "10Gi"},
     .env = {"MY_VAR=my_value\0EMPTY=\0", 23},
     .metadata = {.labels = {"team=a b", 9}, .external_id = "ext-1", .display_name = "My box"},
     .security = {.level = TRUST_SANDBOXED,
