@@ -48,6 +48,16 @@
         .help = "pass standard input on to the command"                                            \
     }
 
+#define TRUST_OPTIONS(default_)                                                                    \
+    {.name = "trust",                                                                              \
+     .kind = OPTION_CHOICE,                                                                        \
+     .value = "standard|trusted|sandboxed|untrusted",                                              \
+     .help = "how far it is trusted (default: " default_ ")"},                                     \
+    {                                                                                              \
+        .name = "security", .repeats = true, .kind = OPTION_PAIR, .value = "OPTION=VALUE",         \
+        .help = "an option of the trust level, as allow_shell=false; may be given several times"   \
+    }
+
 #define LABEL_OPTION(help_)                                                                        \
     {                                                                                              \
         .name = "label", .repeats = true, .kind = OPTION_PAIR, .value = "KEY=VALUE", .help = help_ \
@@ -85,6 +95,7 @@ static const struct option_row create_options[] = {
     TEXT("disk", "QUANTITY", "quota of its writable layer: 10Gi"),
     ENV_OPTION,
     LABEL_OPTION("a label; may be given several times"),
+    TRUST_OPTIONS("standard"),
     FLAG("disabled", "leave it stopped until it is started"),
     FLAG("wait", "return when it runs"),
     FLAG("no-wait", "return at once (default)"),
@@ -124,6 +135,7 @@ static const struct option_row clone_options[] = {
     TEXT("disk", "QUANTITY", "quota, what it begins with included (default: as the source has)"),
     ENV_OPTION,
     LABEL_OPTION("a label instead of the source's; may be given several times"),
+    TRUST_OPTIONS("as the source's"),
     FLAG("wait", "return when it runs"),
     FLAG("no-wait", "return at once (default)"),
     NUMBER("timeout", "SECONDS", "how long to wait (default: 60)"),

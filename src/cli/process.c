@@ -17,8 +17,6 @@
 #include "cli/output.h"
 #include "cli/table.h"
 
-enum { COMMAND_TEXT_MAX = 1 << 20 };
-
 static void process_target(const struct invocation *inv, struct buf *target, const char *pid,
                            const char *below)
 {
@@ -78,16 +76,28 @@ int verb_process_list(struct invocation *inv, int *ret_status, struct error *err
 
 /* --- exec --- */
 
-static int exec_body(const struct invocation *inv, yyjson_mut_doc **ret_doc, struct error *err)
+/* One word is a line for the sandbox's shell; several are a program and its arguments, which no
+ * shell is needed for. */
+static void add_command(const struct invocation *inv, yyjson_mut_doc *doc, yyjson_mut_val *root)
 {
-    _cleanup_buf_ struct buf command = BUF_INIT(COMMAND_TEXT_MAX);
+    size_t count;
+    const char **words = args_rest(inv->args, &count);
+    if (count == 1) {
+        yyjson_mut_obj_add_str(doc, root, "command", words[0]);
+        return;
+    }
+    yyjson_mut_val *list = yyjson_mut_obj_add_arr(doc, root, "command");
+    for (size_t i = 0; i < count; i++)
+        yyjson_mut_arr_add_str(doc, list, words[i]);
+}
+
+static yyjson_mut_doc *exec_body(const struct invocation *inv)
+{
     yyjson_mut_val *root;
     yyjson_mut_doc *doc = client_body(inv->client, &root);
     const char *dir = args_option(inv->args, "working-dir", NULL);
     const char *name = args_option(inv->args, "name", NULL);
-    if (args_command(inv->args, &command, err) < 0)
-        return -1;
-    yyjson_mut_obj_add_strncpy(doc, root, "command", command.data, command.len);
+    add_command(inv, doc, root);
     if (dir != NULL)
         yyjson_mut_obj_add_str(doc, root, "workingDir", dir);
     if (name != NULL)
@@ -98,8 +108,7 @@ static int exec_body(const struct invocation *inv, yyjson_mut_doc **ret_doc, str
     if (args_flag(inv->args, "timeout"))
         yyjson_mut_obj_add_uint(doc, root, "timeout", args_number(inv->args, "timeout", 0));
     client_add_env(inv->client, inv->args, doc, root, "env");
-    *ret_doc = doc;
-    return 0;
+    return doc;
 }
 
 /* One stream as raw bytes: what is kept of it. */
@@ -202,15 +211,13 @@ static int show_live(struct invocation *inv, const struct live_request *request,
 int verb_process_exec(struct invocation *inv, int *ret_status, struct error *err)
 {
     _cleanup_buf_ struct buf target = BUF_INIT(TARGET_MAX);
-    yyjson_mut_doc *body = NULL;
     bool detach = args_flag(inv->args, "detach"), input = args_flag(inv->args, "stdin");
     process_target(inv, &target, NULL, NULL);
     if ((detach || inv->json) && input)
         return error_set(err, ERROR_INVALID_ARGUMENT,
                          "--stdin needs somebody who stays: it goes with neither --detach nor "
                          "--output json");
-    if (exec_body(inv, &body, err) < 0)
-        return -1;
+    yyjson_mut_doc *body = exec_body(inv);
     if (detach || inv->json)
         return exec_whole(inv, &target, body, ret_status, err);
     return show_live(

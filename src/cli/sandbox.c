@@ -117,6 +117,45 @@ static void add_pairs(struct buf *out, const char *label, yyjson_val *env)
     }
 }
 
+/* One value as people write it; false when there is nothing to show. */
+static bool add_value(struct buf *out, yyjson_val *value)
+{
+    if (yyjson_is_null(value) || (yyjson_is_arr(value) && yyjson_arr_size(value) == 0) ||
+        yyjson_is_obj(value))
+        return false;
+    if (yyjson_is_str(value)) {
+        text_add_plain(out, client_text(value, ""));
+        return true;
+    }
+    _cleanup_free_ char *text = yyjson_val_write(value, YYJSON_WRITE_NOFLAG, NULL);
+    if (text != NULL)
+        buf_adds(out, text);
+    return text != NULL;
+}
+
+/* What is in force, with the server's word on what differs from its level. */
+static void add_security(struct buf *out, yyjson_val *security)
+{
+    yyjson_val *key, *value, *notes = yyjson_obj_get(security, "enforcement");
+    size_t i, count, shown = 0;
+    yyjson_obj_foreach(security, i, count, key, value)
+    {
+        _cleanup_buf_ struct buf text = BUF_INIT(OUTPUT_MAX);
+        if (!add_value(&text, value))
+            continue;
+        buf_addf(out, "%-10s ", shown++ == 0 ? "Security" : "");
+        text_add_plain(out, (struct slice){yyjson_get_str(key), yyjson_get_len(key)});
+        buf_addf(out, "=%s", text.data);
+        struct slice note = client_text(yyjson_obj_get(notes, yyjson_get_str(key)), "");
+        if (note.len > 0) {
+            buf_adds(out, " (");
+            text_add_plain(out, note);
+            buf_addc(out, ')');
+        }
+        buf_addc(out, '\n');
+    }
+}
+
 static void add_events(struct buf *out, yyjson_val *events)
 {
     static const char *const titles[] = {"TIME", "EVENT", "STATUS", "MESSAGE"};
@@ -152,6 +191,7 @@ static int print_sandbox(yyjson_val *root, struct error *err)
         {"CPU", "/spec/resources/cpu"},
         {"Memory", "/spec/resources/memory"},
         {"Disk", "/spec/resources/disk"},
+        {"Trust", "/spec/trustLevel"},
         {"Created", "/metadata/createdAt"},
         {"Updated", "/metadata/updatedAt"},
         {"API", "/access/api_endpoint"},
@@ -161,6 +201,7 @@ static int print_sandbox(yyjson_val *root, struct error *err)
         add_line(&out, lines[i].label, client_text(root, lines[i].pointer));
     add_pairs(&out, "Labels", yyjson_ptr_get(root, "/metadata/labels"));
     add_pairs(&out, "Env", yyjson_ptr_get(root, "/spec/env_vars"));
+    add_security(&out, yyjson_ptr_get(root, "/spec/security"));
     add_events(&out, yyjson_obj_get(root, "events"));
     return output_buf(&out, err);
 }

@@ -130,6 +130,51 @@ static void add_text(yyjson_mut_doc *doc, yyjson_mut_val *object, const char *ke
         yyjson_mut_obj_add_str(doc, object, key, value);
 }
 
+/* An option's value as what it looks like: true, 60, 0.5; else text, which the server refuses where
+ * it wants something else. */
+static yyjson_mut_val *security_value(yyjson_mut_doc *doc, const char *value)
+{
+    yyjson_val *parsed;
+    yyjson_doc *read = yyjson_read(value, strlen(value), YYJSON_READ_NOFLAG);
+    parsed = yyjson_doc_get_root(read);
+    yyjson_mut_val *copy = yyjson_is_bool(parsed) || yyjson_is_num(parsed)
+                               ? yyjson_val_mut_copy(doc, parsed)
+                               : yyjson_mut_str(doc, value);
+    yyjson_doc_free(read);
+    return copy;
+}
+
+/* "a.example,b.example" */
+static yyjson_mut_val *security_list(yyjson_mut_doc *doc, const char *value)
+{
+    yyjson_mut_val *list = yyjson_mut_arr(doc);
+    while (*value != '\0') {
+        size_t len = strcspn(value, ",");
+        if (len > 0)
+            yyjson_mut_arr_add_strn(doc, list, value, len);
+        value += len + (value[len] == ',');
+    }
+    return list;
+}
+
+static void add_security(const struct args *args, yyjson_mut_doc *doc, yyjson_mut_val *spec)
+{
+    yyjson_mut_val *options = NULL;
+    add_text(doc, spec, "trustLevel", args_option(args, "trust", NULL));
+    for (size_t i = 0; i < args->option_count; i++) {
+        const char *pair = args->options[i].value;
+        if (strcmp(args->options[i].row->name, "security") != 0)
+            continue;
+        if (options == NULL)
+            options = yyjson_mut_obj_add_obj(doc, spec, "security");
+        const char *equals = strchr(pair, '=');
+        yyjson_mut_val *name = yyjson_mut_strncpy(doc, pair, (size_t)(equals - pair));
+        bool list = yyjson_mut_equals_str(name, "allowed_hosts");
+        yyjson_mut_obj_put(options, name,
+                           list ? security_list(doc, equals + 1) : security_value(doc, equals + 1));
+    }
+}
+
 /* metadata and spec with what the options of create, clone and update have in common. */
 static yyjson_mut_doc *body_of(const struct invocation *inv, yyjson_mut_val **ret_metadata,
                                yyjson_mut_val **ret_spec)
@@ -145,6 +190,7 @@ static yyjson_mut_doc *body_of(const struct invocation *inv, yyjson_mut_val **re
         add_text(doc, limits, resources[i], args_option(args, resources[i], NULL));
     client_add_pairs(args, "label", doc, metadata, "labels");
     client_add_env(inv->client, args, doc, spec, "env_vars");
+    add_security(args, doc, spec);
     *ret_metadata = metadata;
     *ret_spec = spec;
     return doc;

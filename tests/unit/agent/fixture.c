@@ -30,8 +30,8 @@
 enum { PATIENCE_SECONDS = 30 };
 
 /* Puts the fds where wire/birth.h says, and becomes the program. */
-static void exec_agent(const char *program, const char *state_dir, int listen_fd, int cgroup_fd,
-                       const int *join_fds, unsigned join_count)
+static void exec_agent(const char *program, const char *state_dir, const char *rules, int listen_fd,
+                       int cgroup_fd, const int *join_fds, unsigned join_count)
 {
     enum { FAR = 100 }; /* out of the way first: they may be in each other's places */
     int from[3 + AGENT_JOIN_MAX], count = 0;
@@ -48,16 +48,24 @@ static void exec_agent(const char *program, const char *state_dir, int listen_fd
     char joins[16] = "none";
     if (cgroup_fd >= 0)
         snprintf(joins, sizeof(joins), "%u", join_count);
-    execl(program, "cella-agent", joins, state_dir, NULL);
+    execl(program, "cella-agent", joins, state_dir, rules, NULL);
     exit(3);
 }
 
-static void run_agent(const char *state_dir, int listen_fd, int cgroup_fd, const int *join_fds,
-                      unsigned join_count)
+static struct confinement confinement_of(const char *rules)
+{
+    return (struct confinement){
+        .no_subprocess = strchr(rules, AGENT_RULE_NO_SUBPROCESS) != NULL,
+        .no_capabilities = strchr(rules, AGENT_RULE_NO_CAPABILITIES) != NULL,
+    };
+}
+
+static void run_agent(const char *state_dir, const char *rules, int listen_fd, int cgroup_fd,
+                      const int *join_fds, unsigned join_count)
 {
     const char *program = getenv("CELLA_AGENT");
     if (program != NULL)
-        exec_agent(program, state_dir, listen_fd, cgroup_fd, join_fds, join_count);
+        exec_agent(program, state_dir, rules, listen_fd, cgroup_fd, join_fds, join_count);
     /* The join fds have to be in a row, as the warden leaves them. */
     enum { JOIN_BASE = 200 };
     for (unsigned i = 0; i < join_count; i++)
@@ -69,12 +77,14 @@ static void run_agent(const char *state_dir, int listen_fd, int cgroup_fd, const
                                                   .join_fd = JOIN_BASE,
                                                   .join_count = join_count,
                                                   .ends_on_sigterm = true,
-                                                  .state_dir = state_dir},
+                                                  .state_dir = state_dir,
+                                                  .confinement = confinement_of(rules)},
                            &err);
     exit(failed < 0 ? 4 : 0);
 }
 
-struct fixture *fixture_start(int cgroup_fd, const int *join_fds, unsigned join_count)
+static struct fixture *start(const char *rules, int cgroup_fd, const int *join_fds,
+                             unsigned join_count)
 {
     struct fixture *f = calloc(1, sizeof(*f));
     assert_non_null(f);
@@ -93,10 +103,20 @@ struct fixture *fixture_start(int cgroup_fd, const int *join_fds, unsigned join_
         snprintf(state_dir, sizeof(state_dir), "%s/.state", f->dir);
         free(f);
         prctl(PR_SET_PDEATHSIG, SIGKILL); /* a test that is killed leaves nothing behind */
-        run_agent(state_dir, fd, cgroup_fd, join_fds, join_count);
+        run_agent(state_dir, rules, fd, cgroup_fd, join_fds, join_count);
     }
     close(fd);
     return f;
+}
+
+struct fixture *fixture_start(int cgroup_fd, const int *join_fds, unsigned join_count)
+{
+    return start("", cgroup_fd, join_fds, join_count);
+}
+
+struct fixture *fixture_start_ruled(const char *rules)
+{
+    return start(rules, -1, NULL, 0);
 }
 
 static int remove_one(const char *path, const struct stat *st, int type, struct FTW *at)

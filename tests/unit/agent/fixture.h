@@ -23,6 +23,8 @@ struct fixture {
 };
 
 struct fixture *fixture_start(int cgroup_fd, const int *join_fds, unsigned join_count);
+/* Without cgroups, its commands under rules (wire/birth.h). */
+struct fixture *fixture_start_ruled(const char *rules);
 /* Ends the agent and fails the test when it did not end well (a sanitizer has its say there). */
 void fixture_stop(struct fixture *f);
 

@@ -449,6 +449,22 @@ static void test_input_is_counted(void **state)
     leave(&b);
 }
 
+/* However busy it is and whoever looks on. */
+static void test_time_out(void **state)
+{
+    const struct fixture *f = *state;
+    struct client c = client_open(f);
+    struct agent_terminal_open open = {
+        .session = "timed", .command = "while :; do :; done", .timeout_ms = 150};
+    open_terminal(&c, &open);
+    struct viewer v;
+    attach(&v, f, "timed");
+    await_end(&v);
+    assert_int_equal(v.end.reason, TERMINAL_TIMED_OUT);
+    leave(&v);
+    client_close(&c);
+}
+
 static void test_open_or_existing(void **state)
 {
     const struct fixture *f = *state;
@@ -637,6 +653,7 @@ int main(void)
         TEST(test_the_middle_is_dropped),
         TEST(test_two_and_again),
         TEST(test_input_is_counted),
+        TEST(test_time_out),
         TEST(test_open_or_existing),
         TEST(test_close),
         TEST(test_hang_up),
