@@ -40,6 +40,7 @@ MESSAGES = {
                            (4, U64, "pids_max"), (5, U64, "disk_bytes")]),
     "WARDEN_FITS": (27, [(1, STR, "id"), (2, U64, "disk_bytes")]),
     "WARDEN_SOCKET": (112, [(1, STR, "id"), (2, U64, "family")]),
+    "WARDEN_DELEGATE": (113, [(1, STR, "id"), (2, U64, "controller")]),
     "AGENT_HELLO": (64, []),
     "AGENT_ABOUT": (65, [(1, U64, "version"), (2, U64, "started_ms")]),
     "AGENT_EXEC": (66, [(1, STR, "command"), (2, STRV, "argv"), (3, STR, "cwd"), (4, STRV, "env"),

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Asking the warden for sockets, one at a time, and connecting them. */
+/* Asking the warden for descriptors, one at a time, and connecting those that are sockets. */
 
 #include "provider/dial.h"
 
@@ -88,15 +88,14 @@ static int read_answer(struct dialer *d, uint32_t id, int *ret_fd, struct error 
     }
 }
 
-static int ask(struct dialer *d, const char *id, uint64_t family, int *ret_fd, struct error *err)
+static int ask(struct dialer *d, const struct wire_schema *schema, const void *request, int *ret_fd,
+               struct error *err)
 {
-    struct warden_socket request = {.id = id, .family = family};
     _cleanup_buf_ struct buf out = BUF_INIT(1024);
     if (d->fd < 0 &&
         net_connect_at(d->loop, d->run_fd, "warden.sock", ASK_TIMEOUT_MS, &d->fd, err) != 0)
         return -1;
-    wire_encode(&out, &warden_socket_schema, ++d->last_id == 0 ? ++d->last_id : d->last_id,
-                &request);
+    wire_encode(&out, schema, ++d->last_id == 0 ? ++d->last_id : d->last_id, request);
     if (net_write(d->loop, d->fd, out.data, out.len, ASK_TIMEOUT_MS, err) != 0)
         return -1;
     return read_answer(d, d->last_id, ret_fd, err);
@@ -110,8 +109,8 @@ static void hang_up(struct dialer *d)
 
 /* Requests queue up for the connection; the last one closes it, so that events do not pile up in
  * one that nobody reads. */
-static int ask_in_turn(struct dialer *d, const char *id, uint64_t family, int *ret_fd,
-                       struct error *err)
+int dialer_ask(struct dialer *d, const struct wire_schema *schema, const void *request, int *ret_fd,
+               struct error *err)
 {
     if (d->users == 0)
         d->fd = -1;
@@ -122,7 +121,7 @@ static int ask_in_turn(struct dialer *d, const char *id, uint64_t family, int *r
     if (rc == 0) {
         struct error why = {0};
         d->busy = true;
-        rc = ask(d, id, family, ret_fd, &why);
+        rc = ask(d, schema, request, ret_fd, &why);
         d->busy = false;
         if (rc != 0)
             error_set(err, why.code, "%s", why.message);
@@ -164,7 +163,8 @@ static int dial_family(struct dialer *d, const char *id, uint64_t family, uint16
     const struct sockaddr *to =
         family == SOCKET_IPV4 ? (const struct sockaddr *)&v4 : (const struct sockaddr *)&v6;
     _cleanup_fd_ int fd = -1;
-    if (ask_in_turn(d, id, family, &fd, err) != 0)
+    const struct warden_socket request = {.id = id, .family = family};
+    if (dialer_ask(d, &warden_socket_schema, &request, &fd, err) != 0)
         return -1;
     int on = 1;
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));

@@ -22,6 +22,12 @@ struct dialer { /* start from a zeroed struct, with loop and run_fd */
     struct co_cond free;
 };
 
+struct wire_schema;
+
+/* A request that is answered with a descriptor: UNAVAILABLE when it is not. */
+int dialer_ask(struct dialer *d, const struct wire_schema *schema, const void *request, int *ret_fd,
+               struct error *err);
+
 /* As the provider's `dial`. */
 int dialer_dial(struct dialer *d, const char *id, uint16_t port, int64_t timeout_ms, int *ret_fd,
                 struct error *err);

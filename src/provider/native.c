@@ -302,6 +302,32 @@ static int native_dial(struct provider *p, const char *id, uint16_t port, int64_
     return dialer_dial(&n->dialer, id, port, timeout_ms, ret_fd, err);
 }
 
+static int native_delegate(struct provider *p, const char *id, int ret_fds[LIMIT_FDS],
+                           struct error *err)
+{
+    static const uint64_t controllers[LIMIT_FDS] = {DELEGATE_MEMORY, DELEGATE_PIDS};
+    struct native *n = native_of(p);
+    struct channel *channel;
+    if (ready_channel(n, &channel, err) < 0)
+        return -1;
+    int fds[LIMIT_FDS] = {-1, -1};
+    bool folders = strcmp(n->about.cgroups, "v1") == 0;
+    if (!folders) {
+        const struct warden_delegate request = {.id = id};
+        if (simple_call(p, &warden_delegate_schema, &request, &wire_ok_schema, NULL, err) < 0)
+            return -1;
+    }
+    for (size_t i = 0; folders && i < LIMIT_FDS; i++) {
+        const struct warden_delegate request = {.id = id, .controller = controllers[i]};
+        if (dialer_ask(&n->dialer, &warden_delegate_schema, &request, &fds[i], err) < 0) {
+            cleanup_fd(&fds[0]);
+            return -1;
+        }
+    }
+    memcpy(ret_fds, fds, sizeof(fds));
+    return 0;
+}
+
 static int native_about(struct provider *p, struct warden_about *ret_about, struct error *err)
 {
     struct channel *channel;
@@ -338,6 +364,7 @@ static const struct provider_ops native_ops = {
     .stats = native_stats,
     .connect = native_connect,
     .dial = native_dial,
+    .delegate = native_delegate,
     .about = native_about,
     .free = native_free,
 };

@@ -84,6 +84,9 @@ struct cgroup_backend {
                  struct cgroup_set *set, struct error *err);
     int (*resize)(const struct cgroups *cgroups, const char *id, const struct cgroup_limits *limits,
                   struct error *err);
+    /* See cgroup_delegate(). */
+    int (*delegate)(const struct cgroups *cgroups, const char *id, uid_t owner, struct error *err);
+    bool delegates_folders; /* … which the agent has to be handed */
     enum cgroup_tree memory_tree;
     const char *oom_file;      /* has a line "oom_kill N" */
     const char *memory_file;   /* bytes charged */
@@ -111,6 +114,16 @@ void cgroup_set_release(struct cgroup_set *set);
  */
 int cgroup_resize(const struct cgroups *cgroups, const char *id, const struct cgroup_limits *limits,
                   struct error *err);
+
+/*
+ * Lets the sandbox's root, which is `owner` outside, limit memory and processes of single commands,
+ * below the sandbox's own limits (cgroup_delegate.c). Fine when it may already. On v2 this moves
+ * the agent, which takes time.
+ */
+int cgroup_delegate(const struct cgroups *cgroups, const char *id, uid_t owner, struct error *err);
+/* v1: what of a controller was delegated, as a mount of its own, so that ".." does not leave it. */
+int cgroup_open_delegated(const struct cgroups *cgroups, const char *id, enum cgroup_tree tree,
+                          int *ret_fd, struct error *err);
 
 /*
  * Stops everything in it, the agent included, where it is (cgroup_freeze.c), and returns when all
@@ -161,6 +174,10 @@ struct cgroup_knob {
 int cgroup_write_knobs(const struct cgroups *cgroups, const char *id,
                        const struct cgroup_knob *knobs, size_t count, struct error *err);
 uint64_t cgroup_read_number(int dirfd, const char *id, const char *file); /* 0: no number */
+int cgroup_delegate_v1(const struct cgroups *cgroups, const char *id, uid_t owner,
+                       struct error *err);
+int cgroup_delegate_v2(const struct cgroups *cgroups, const char *id, uid_t owner,
+                       struct error *err);
 int cgroup_memory_in_use(struct error *err, uint64_t used, uint64_t wanted);
 int cgroup_open_tasks(int dirfd, const char *path, int *ret_fd, struct error *err);
 int cgroup_write_number(int dirfd, const char *path, uint64_t value, struct error *err);

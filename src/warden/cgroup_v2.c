@@ -5,7 +5,7 @@
  * it: a group that hands controllers down may not hold processes of its own (nor, for cpu and pids,
  * have processes in ordinary groups below it), and the agent cannot be moved out without the lock
  * that cgroup.h speaks of. It also means one memory group per sandbox; each costs the kernel
- * memory.
+ * memory. Sandboxes whose commands are limited one by one are the exception (cgroup_delegate.c).
  */
 
 #include "warden/cgroup.h"
@@ -78,6 +78,7 @@ const struct cgroup_backend cgroup_v2 = {
     .prepare = prepare,
     .limit = limit,
     .resize = resize,
+    .delegate = cgroup_delegate_v2,
     .memory_tree = CGROUP_UNIFIED,
     .oom_file = "memory.events",
     .memory_file = "memory.current",

@@ -24,6 +24,7 @@ union request {
     struct warden_update update;
     struct warden_fits fits;
     struct warden_socket socket;
+    struct warden_delegate delegate;
 };
 
 /* ---- answers ---- */
@@ -233,16 +234,23 @@ static int handle_socket(struct connection *connection, uint32_t id, const union
     return connection_send_fd(connection, &frame, fd, err);
 }
 
+static int handle_delegate(struct connection *connection, uint32_t id, const union request *request,
+                           struct error *err)
+{
+    return delegate_request(connection, id, &request->delegate, err);
+}
+
 static const struct {
     const struct wire_schema *schema;
     int (*handle)(struct connection *connection, uint32_t id, const union request *request,
                   struct error *err);
 } rows[] = {
-    {&warden_hello_schema, handle_hello},   {&warden_start_schema, handle_start},
-    {&warden_stop_schema, handle_stop},     {&warden_remove_schema, handle_remove},
-    {&warden_list_schema, handle_list},     {&warden_clone_schema, handle_clone},
-    {&warden_update_schema, handle_update}, {&warden_fits_schema, handle_fits},
-    {&warden_stats_schema, handle_stats},   {&warden_socket_schema, handle_socket},
+    {&warden_hello_schema, handle_hello},       {&warden_start_schema, handle_start},
+    {&warden_stop_schema, handle_stop},         {&warden_remove_schema, handle_remove},
+    {&warden_list_schema, handle_list},         {&warden_clone_schema, handle_clone},
+    {&warden_update_schema, handle_update},     {&warden_fits_schema, handle_fits},
+    {&warden_stats_schema, handle_stats},       {&warden_socket_schema, handle_socket},
+    {&warden_delegate_schema, handle_delegate},
 };
 
 int request_handle(struct connection *connection, const struct frame_header *header,

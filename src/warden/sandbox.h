@@ -45,6 +45,7 @@ struct sandbox {
     bool killed; /* SIGKILL was sent */
     bool remove; /* its files go too */
     bool oom;
+    bool delegating;                         /* limits of its commands are being handed over */
     bool announce;                           /* nobody asked for its end: tell everybody */
     int mount_namespace;                     /* ENDING: held until it is dead; -1: none */
     struct source pidfd;                     /* readable when pid 1 has died */

@@ -141,6 +141,10 @@ int resize_request(struct connection *connection, uint32_t id, const struct ward
 int fits_request(struct connection *connection, uint32_t id, const struct warden_fits *request,
                  struct error *err);
 
+/* What lets the agent limit single commands (delegate.c). */
+int delegate_request(struct connection *connection, uint32_t id,
+                     const struct warden_delegate *request, struct error *err);
+
 /* A child that removes the layer `id`, which storage_detach() has put aside. */
 int removal_start(struct warden *warden, const char *id, struct waiter **waiters,
                   struct error *err);

@@ -130,6 +130,12 @@ static const struct wire_field warden_socket_fields[] = {
 };
 SCHEMA(warden_socket_schema, WARDEN_SOCKET, struct warden_socket, warden_socket_fields);
 
+static const struct wire_field warden_delegate_fields[] = {
+    STR_REQUIRED(1, struct warden_delegate, id, ID_MAX),
+    U64(2, struct warden_delegate, controller),
+};
+SCHEMA(warden_delegate_schema, WARDEN_DELEGATE, struct warden_delegate, warden_delegate_fields);
+
 static const struct wire_field warden_clone_fields[] = {
     STR_REQUIRED(1, struct warden_clone, id, ID_MAX),
     STR_REQUIRED(2, struct warden_clone, source, ID_MAX),
@@ -170,6 +176,11 @@ static const struct wire_field exec_fields[] = {
     STR(9, struct agent_exec, name, PROCESS_NAME_MAX),
     BYTES(10, struct agent_exec, stdin_data, PROCESS_INPUT_CHUNK),
     U64(11, struct agent_exec, max_restarts),
+    U64(12, struct agent_exec, limits.memory_bytes),
+    U64(13, struct agent_exec, limits.time_ms),
+    U64(14, struct agent_exec, limits.processes),
+    U64(15, struct agent_exec, limits.output_bytes),
+    U64(16, struct agent_exec, limits.open_files),
 };
 SCHEMA(agent_exec_schema, AGENT_EXEC, struct agent_exec, exec_fields);
 
@@ -255,6 +266,7 @@ static const struct wire_field port_fields[] = {
 };
 SCHEMA(agent_ports_schema, AGENT_PORTS, struct agent_ref, agent_ref_fields);
 SCHEMA(agent_port_schema, AGENT_PORT, struct agent_port, port_fields);
+SCHEMA_EMPTY(agent_limits_schema, AGENT_LIMITS);
 
 static const struct wire_field terminal_open_fields[] = {
     STR_REQUIRED(1, struct agent_terminal_open, session, TERMINAL_SESSION_MAX),
@@ -540,6 +552,7 @@ const struct wire_schema *const wire_schemas[] = {
     &warden_stats_schema,
     &warden_sample_schema,
     &warden_socket_schema,
+    &warden_delegate_schema,
     &agent_hello_schema,
     &agent_about_schema,
     &agent_exec_schema,
@@ -557,6 +570,7 @@ const struct wire_schema *const wire_schemas[] = {
     &agent_stdin_end_schema,
     &agent_ports_schema,
     &agent_port_schema,
+    &agent_limits_schema,
     &agent_terminal_open_schema,
     &agent_terminal_schema,
     &agent_terminal_list_schema,

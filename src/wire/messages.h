@@ -59,6 +59,9 @@ enum wire_type {
     AGENT_STDIN_END = 80, /* struct agent_ref → WIRE_OK: the end of its input */
     AGENT_PORTS = 81,     /* struct agent_ref → AGENT_PORT …, then WIRE_OK */
     AGENT_PORT = 82,
+    AGENT_LIMITS = 83, /* no fields → WIRE_OK; then one byte with descriptors → WIRE_OK: groups of
+                          the memory and the pids controller, in this order, below which the
+                          agent limits single commands. Only where controllers are cgroup v1's */
 
     AGENT_TERMINAL_OPEN = 96, /* struct agent_terminal_open → AGENT_TERMINAL once its shell runs */
     AGENT_TERMINAL = 97,
@@ -75,6 +78,7 @@ enum wire_type {
     AGENT_TERMINAL_CLOSE = 105,  /* struct agent_terminal_ref → WIRE_OK once nothing runs in it */
     AGENT_TERMINAL_HANG_UP = 106, /* → WIRE_OK at once: all sessions are being closed */
     WARDEN_SOCKET = 112, /* struct warden_socket → WIRE_OK, and a descriptor with its first byte */
+    WARDEN_DELEGATE = 113, /* struct warden_delegate → WIRE_OK, with or without a descriptor */
 
     AGENT_CHANGES = 120, /* struct agent_changes → AGENT_CHANGE …, then WIRE_OK */
     AGENT_CHANGE = 121,
@@ -235,6 +239,20 @@ struct warden_socket {
     uint64_t family;
 };
 
+enum delegate_controller { DELEGATE_MEMORY = 1, DELEGATE_PIDS = 2 };
+enum { LIMIT_FDS = 2 }; /* that come with AGENT_LIMITS */
+
+/*
+ * Has the sandbox's agent be able to set limits on single commands. With cgroup v1 the answer
+ * brings the folder of that controller which the sandbox's root may make groups in, for the agent;
+ * with v2 it brings nothing, since the agent has its folder already, and controller does not
+ * matter. It can be asked again.
+ */
+struct warden_delegate {
+    const char *id;
+    uint64_t controller; /* enum delegate_controller */
+};
+
 /* --- agent: processes --- */
 
 struct agent_about {
@@ -253,6 +271,19 @@ enum exec_flags {
 
 enum { RESTARTS_UNLIMITED = 0xffffffff };
 
+/*
+ * Limits of one command: of its whole tree, in a group of its own, besides the sandbox's. 0: none.
+ * Hitting one kills the tree, and is what its end is called (enum process_state); open_files is
+ * merely what it may have open (RLIMIT_NOFILE).
+ */
+struct command_limits {
+    uint64_t memory_bytes;
+    uint64_t time_ms;      /* of whatever is left of the tree too, when its leader has ended */
+    uint64_t processes;    /* and threads */
+    uint64_t output_bytes; /* stdout and stderr together */
+    uint64_t open_files;
+};
+
 struct agent_exec {
     const char *command; /* a shell command line; or … */
     struct slice argv;   /* … a program and its arguments. Exactly one of the two */
@@ -265,6 +296,7 @@ struct agent_exec {
     const char *name;    /* ALREADY_EXISTS while another one of that name runs; NULL: made up */
     struct slice stdin_data; /* with EXEC_STDIN: what it reads first; at most PROCESS_INPUT_CHUNK */
     uint64_t max_restarts;   /* with EXEC_RESTART; RESTARTS_UNLIMITED: no limit */
+    struct command_limits limits; /* UNAVAILABLE when they need groups that nobody handed over */
 };
 
 enum process_state {
@@ -273,7 +305,10 @@ enum process_state {
     PROCESS_STOPPED = 2, /* AGENT_STOP with a grace */
     PROCESS_KILLED = 3,  /* AGENT_STOP without */
     PROCESS_TIMED_OUT = 4,
-    PROCESS_OUT_OF_MEMORY = 5,
+    PROCESS_OUT_OF_MEMORY = 5, /* of the sandbox */
+    PROCESS_MEMORY_LIMIT = 6,  /* the command's own: struct command_limits */
+    PROCESS_PROCESS_LIMIT = 7,
+    PROCESS_OUTPUT_LIMIT = 8,
 };
 
 /* A process is found by its pid, or (0) by its name: the one that runs, or the newest. */
@@ -629,12 +664,12 @@ extern const struct wire_schema warden_hello_schema, warden_about_schema, warden
     warden_started_schema, warden_stop_schema, warden_remove_schema, warden_list_schema,
     warden_entry_schema, warden_exited_schema, warden_stats_schema, warden_sample_schema,
     warden_clone_schema, warden_update_schema, warden_fits_schema;
-extern const struct wire_schema warden_socket_schema;
+extern const struct wire_schema warden_socket_schema, warden_delegate_schema;
 extern const struct wire_schema agent_hello_schema, agent_about_schema, agent_exec_schema,
     agent_wait_schema, agent_get_schema, agent_list_schema, agent_process_schema, agent_stop_schema,
     agent_log_read_schema, agent_log_schema, agent_cancel_schema, agent_follow_schema,
     agent_gap_schema, agent_stdin_schema, agent_stdin_end_schema, agent_ports_schema,
-    agent_port_schema;
+    agent_port_schema, agent_limits_schema;
 extern const struct wire_schema agent_terminal_open_schema, agent_terminal_schema,
     agent_terminal_list_schema, agent_terminal_attach_schema, agent_terminal_output_schema,
     agent_terminal_exit_schema, agent_terminal_input_schema, agent_terminal_taken_schema,
