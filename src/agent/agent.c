@@ -218,6 +218,7 @@ int agent_run(const struct agent_config *config, struct error *err)
     raise_nofile(&agent);
     files_start(&agent);
     launch_init(&agent);
+    limit_folders_init(&agent.limit_folders);
     fcntl(config->listen_fd, F_SETFL, O_NONBLOCK);
     /* Orphans come to pid 1; elsewhere (a container with another init) they have to be asked for.
      */
@@ -233,6 +234,7 @@ int agent_run(const struct agent_config *config, struct error *err)
     terminals_release(&agent);
     files_end_workers(&agent);
     launch_end(&agent);
+    limit_folders_release(&agent.limit_folders);
     watch_stop(&agent, &agent.listener);
     watch_stop(&agent, &agent.signals);
     close(agent.epoll_fd);

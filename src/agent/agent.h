@@ -17,6 +17,7 @@
 #include "agent/confine.h"
 #include "agent/files.h"
 #include "agent/launch.h"
+#include "agent/limits.h"
 #include "agent/watch.h"
 #include "base/error.h"
 #include "base/limits.h"
@@ -62,6 +63,7 @@ struct agent {
     bool terminals_changed;     /* something came nearer to being dropped */
 
     struct launch_pad launch;
+    struct limit_folders limit_folders;
 
     struct file_workers file_workers;
 };

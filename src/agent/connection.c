@@ -200,7 +200,9 @@ static void connection_ready(struct agent *agent, struct watch *watch, uint32_t 
         terminal_pump(agent, connection);
     if (connection->follower != NULL)
         follower_go_on(agent, connection->follower);
-    if (events & (EPOLLIN | EPOLLHUP | EPOLLERR) && connection_has_room(connection))
+    if (connection->brings_limits)
+        limit_folders_receive(agent, connection);
+    else if (events & (EPOLLIN | EPOLLHUP | EPOLLERR) && connection_has_room(connection))
         read_in(connection);
     if (!connection->broken)
         take_frames(agent, connection);

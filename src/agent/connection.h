@@ -34,6 +34,8 @@ struct connection {
     struct attachment *attachment; /* the terminal that it is attached to, or NULL … */
     bool held;                     /* … and whose input has no room: no frames are taken */
     struct follower *follower;     /* it reads a process's output */
+    bool brings_limits;            /* descriptors come next (AGENT_LIMITS), for request … */
+    uint32_t limits_id;
 };
 
 /* To be called when the listening socket is ready. */

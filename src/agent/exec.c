@@ -356,8 +356,9 @@ SPAWN_CODE void exec_child(void *arg)
         fail(plan, STEP_SESSION, result, EXIT_NOT_FOUND);
     take_stdio(plan);
     RAW(SYS_umask, 022, 0, 0, 0);
-    RAW(SYS_prlimit64, 0, RLIMIT_NOFILE, (long)&plan->birth.nofile, 0);
     join(plan);
+    /* After the last descriptor was opened: it may be fewer than the agent has. */
+    RAW(SYS_prlimit64, 0, RLIMIT_NOFILE, (long)&plan->birth.nofile, 0);
     become(plan);
     result = confine(&plan->birth.confinement);
     if (result < 0)

@@ -25,7 +25,7 @@ enum { EXEC_DEFAULTS = 7 };
 
 /* Descriptors and limits that the child is born with. */
 struct exec_birth {
-    int join_fds[AGENT_JOIN_MAX];
+    int join_fds[AGENT_JOIN_MAX + LIMIT_FDS]; /* the sandbox's, and its own (limits.h) */
     unsigned join_count;
     int tree_fd;  /* the command's cgroup directory, -1: none */
     bool in_tree; /* it was born there */

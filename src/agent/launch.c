@@ -20,6 +20,7 @@
 
 #include "agent/agent.h"
 #include "agent/exec.h"
+#include "agent/limits.h"
 #include "agent/spawn.h"
 #include "base/cleanup.h"
 
@@ -114,7 +115,8 @@ static int ends_make(struct ends *ends, bool with_output, bool with_input, struc
 /* --- the birth --- */
 
 static pid_t give_birth(struct agent *agent, struct exec_plan *plan, const struct ends *ends,
-                        const struct tree *tree, int tty_fd, struct error *err)
+                        const struct tree *tree, struct limit_group *group, int tty_fd,
+                        struct error *err)
 {
     struct launch_pad *pad = &agent->launch;
     struct exec_birth *birth = &plan->birth;
@@ -130,6 +132,10 @@ static pid_t give_birth(struct agent *agent, struct exec_plan *plan, const struc
     };
     for (unsigned i = 0; tree->fd >= 0 && i < agent->config.join_count; i++)
         birth->join_fds[birth->join_count++] = agent->config.join_fd + (int)i;
+    if (group != NULL)
+        limit_group_join(group, birth);
+    if (plan->exec.limits.open_files != 0)
+        birth->nofile = (struct rlimit){plan->exec.limits.open_files, plan->exec.limits.open_files};
     plan->stack = take_stack(pad);
     if (plan->stack == NULL) {
         error_sys(err, "a stack for the command's start");
@@ -138,9 +144,35 @@ static pid_t give_birth(struct agent *agent, struct exec_plan *plan, const struc
     if (pad->under_way++ == 0)
         set_oom(pad, OOM_COMMANDS);
     pid_t pid = spawn(exec_child, plan, plan->stack, tree->fd, &birth->in_tree);
+    if (group != NULL)
+        limit_group_born(group);
     if (pid < 0)
         error_sys(err, "starting a process");
     return pid;
+}
+
+static int check_open_files(const struct agent *agent, const struct command_limits *limits,
+                            struct error *err)
+{
+    if (limits->open_files > agent->nofile.rlim_max)
+        return error_set(err, ERROR_INVALID_ARGUMENT,
+                         "limits.openFiles: %llu is more than the %llu that the sandbox allows",
+                         (unsigned long long)limits->open_files,
+                         (unsigned long long)agent->nofile.rlim_max);
+    return 0;
+}
+
+static int make_groups(struct agent *agent, const struct command_limits *limits, struct tree *tree,
+                       struct limit_group **ret_group, struct error *err)
+{
+    bool limited = limits_need_group(limits);
+    if (tree_make(tree, agent->config.cgroup_fd, &agent->launch.trees, limited, err) < 0)
+        return -1;
+    if (!limited || limit_group_make(agent, limits, tree, ret_group, err) == 0)
+        return 0;
+    tree_remove(tree);
+    tree_release(agent, tree);
+    return -1;
 }
 
 int launch_start_on(struct agent *agent, struct slice payload, int tty_fd,
@@ -148,20 +180,24 @@ int launch_start_on(struct agent *agent, struct slice payload, int tty_fd,
 {
     _cleanup_(ends_release) struct ends ends = {{-1, -1}, {-1, -1}, {-1, -1}, {-1, -1}};
     struct tree tree;
+    struct limit_group *group = NULL;
     struct exec_plan *plan = exec_plan_new(payload, &agent->launch.memo, err);
     if (plan == NULL)
         return -1;
     bool with_input = (plan->exec.flags & EXEC_STDIN) != 0;
-    if (ends_make(&ends, tty_fd < 0, tty_fd < 0 && with_input, err) < 0 ||
-        tree_make(&tree, agent->config.cgroup_fd, &agent->launch.trees, err) < 0) {
+    if (check_open_files(agent, &plan->exec.limits, err) < 0 ||
+        ends_make(&ends, tty_fd < 0, tty_fd < 0 && with_input, err) < 0 ||
+        make_groups(agent, &plan->exec.limits, &tree, &group, err) < 0) {
         exec_plan_free(plan);
         return -1;
     }
-    pid_t pid = give_birth(agent, plan, &ends, &tree, tty_fd, err);
+    pid_t pid = give_birth(agent, plan, &ends, &tree, group, tty_fd, err);
     if (pid < 0) {
         launch_begun(agent, plan);
         tree_remove(&tree);
         tree_release(agent, &tree);
+        limit_group_remove(agent, group);
+        limit_group_free(agent, group);
         return -1;
     }
     tree.leader = pid;
@@ -172,6 +208,7 @@ int launch_start_on(struct agent *agent, struct slice payload, int tty_fd,
         .stderr_fd = steal_fd(&ends.err[0]),
         .stdin_fd = steal_fd(&ends.in[1]),
         .tree = tree,
+        .group = group,
         .plan = plan,
     };
     return 0;

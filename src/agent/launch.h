@@ -16,6 +16,7 @@
 #include "base/slice.h"
 
 struct exec_plan;
+struct limit_group;
 
 struct launch {
     pid_t pid;
@@ -24,7 +25,8 @@ struct launch {
     int stderr_fd;
     int stdin_fd; /* -1: it has none */
     struct tree tree;
-    struct exec_plan *plan; /* until the status descriptor has ended: launch_begun() */
+    struct limit_group *group; /* NULL: it has no limits that need one */
+    struct exec_plan *plan;    /* until the status descriptor has ended: launch_begun() */
 };
 
 /* What launches share. */

@@ -25,6 +25,7 @@
 #include "agent/agent.h"
 #include "agent/connection.h"
 #include "agent/exec.h"
+#include "agent/limits.h"
 #include "agent/oom.h"
 #include "base/cleanup.h"
 #include "base/limits.h"
@@ -32,7 +33,8 @@
 enum {
     PROCESSES_LIVE_MAX = 1024,
     LISTEN_DELAY_MS = 2,
-    TREE_RETRY_MS = 20, /* a dying tree that tells nothing (process groups) is looked at again */
+    TREE_RETRY_MS = 20,  /* a dying tree that tells nothing (process groups) is looked at again */
+    LIMIT_LOOK_MS = 100, /* between two looks at a limit that does not tell when it is hit */
     RESTART_FIRST_MS = 100, /* the pause before it is started again; doubles … */
     RESTART_MOST_MS = 10 * 1000,
     RESTART_CALM_MS = 10 * 1000, /* … unless it ran for so long */
@@ -139,23 +141,35 @@ static void listen_to(struct agent *agent, struct process *process)
 
 static void tree_changed(struct agent *agent, struct watch *watch, uint32_t events);
 
+/* True when nothing runs in its tree any more, which is gone then. */
+static bool clear_tree(struct agent *agent, struct process *process)
+{
+    if (process->group != NULL) /* its counters go with the tree */
+        limit_group_oom_killed(agent, process->group);
+    return tree_remove(&process->tree);
+}
+
 /* Looks whether the tree is gone, and makes sure of being told if it is not. */
 static void check_tree(struct agent *agent, struct process *process)
 {
     if (!process->ended || process->tree_gone)
         return;
-    if (!tree_remove(&process->tree)) {
+    if (!clear_tree(agent, process)) {
         tree_watch(agent, &process->tree, tree_changed);
         /* It may have become empty before the watch was there. */
-        if (!tree_remove(&process->tree)) {
+        if (!clear_tree(agent, process)) {
             if (process->kill_sent || process->kill_at != 0)
                 process->retry_at = agent_monotonic_ms() + TREE_RETRY_MS;
             return;
         }
     }
+    if (!limit_group_remove(agent, process->group)) { /* the last one is still on its way out */
+        process->retry_at = agent_monotonic_ms() + TREE_RETRY_MS;
+        return;
+    }
     process->tree_gone = true;
     agent->processes_changed = true;
-    process->retry_at = process->kill_at = 0;
+    process->retry_at = process->kill_at = process->limit_at = process->look_at = 0;
     watch_stop(agent, &process->tree.changes);
     answer_waiters(agent, process);
 }
@@ -214,15 +228,51 @@ static void status_ready(struct agent *agent, struct watch *watch, uint32_t even
  * count; a SIGTERM may be answered by any way of ending. */
 static enum process_state name_end(struct agent *agent, const struct process *process)
 {
-    if (process->end_state == PROCESS_STOPPED)
-        return PROCESS_STOPPED;
+    if (process->end_state == PROCESS_STOPPED || process->end_state >= PROCESS_MEMORY_LIMIT)
+        return process->end_state;
     /* … unless it would have been started again: then the kill is what ended it. */
     bool kept_down = process->again != NULL && process->exit_code != 0;
     if (process->signal != SIGKILL && !(kept_down && process->end_state != PROCESS_RUNNING))
         return PROCESS_EXITED;
     if (process->end_state != PROCESS_RUNNING)
         return process->end_state;
-    return oom_happened(agent) ? PROCESS_OUT_OF_MEMORY : PROCESS_EXITED;
+    bool by_oom = process->group != NULL && limit_group_oom_killed(agent, process->group);
+    return by_oom || oom_happened(agent) ? PROCESS_OUT_OF_MEMORY : PROCESS_EXITED;
+}
+
+/* --- limits of its own --- */
+
+static void process_kill(struct agent *agent, struct process *process, enum process_state as);
+
+void process_hit_limit(struct agent *agent, struct process *process, enum process_state as)
+{
+    if (process->end_state == PROCESS_RUNNING)
+        process_kill(agent, process, as);
+}
+
+static void look_at_group(struct agent *agent, void *owner)
+{
+    struct process *process = owner;
+    enum process_state hit = limit_group_hit(agent, process->group);
+    if (hit != PROCESS_RUNNING)
+        process_hit_limit(agent, process, hit);
+}
+
+static void watch_group(struct agent *agent, struct process *process)
+{
+    bool look;
+    limit_group_watch(agent, process->group, look_at_group, process, &look);
+    process->look_at = look ? agent_monotonic_ms() + LIMIT_LOOK_MS : 0;
+}
+
+/* At the end of its leader, which may have come before anybody was told: a limit that was hit is
+ * what its end is called, however it ended. */
+static void look_at_limits(struct agent *agent, struct process *process)
+{
+    if (process->group != NULL)
+        look_at_group(agent, process);
+    if (streams_past_limit(process))
+        process_hit_limit(agent, process, PROCESS_OUTPUT_LIMIT);
 }
 
 /* Those who wait for the end are answered from here on. */
@@ -270,6 +320,7 @@ bool processes_reaped(struct agent *agent, pid_t pid, int status)
 
     if (process->status.fd >= 0)
         status_ready(agent, &process->status, 0);
+    look_at_limits(agent, process);
     streams_drain(agent, process);
     if (process->input.given)
         input_close(agent, &process->input);
@@ -375,6 +426,14 @@ void processes_tick(struct agent *agent, uint64_t now)
             process_kill(agent, p, PROCESS_STOPPED);
         if (p->retry_at != 0 && now >= p->retry_at)
             retry(agent, p);
+        if (p->limit_at != 0 && now >= p->limit_at) {
+            p->limit_at = 0;
+            process_hit_limit(agent, p, PROCESS_TIMED_OUT);
+        }
+        if (p->look_at != 0 && now >= p->look_at) {
+            p->look_at = p->kill_sent ? 0 : now + LIMIT_LOOK_MS;
+            look_at_group(agent, p);
+        }
         if (p->restart_at != 0 && now >= p->restart_at)
             start_again(agent, p);
     }
@@ -389,8 +448,8 @@ uint64_t processes_deadline(const struct agent *agent)
 {
     uint64_t deadline = UINT64_MAX;
     for (const struct process *p = agent->processes; p != NULL; p = p->next) {
-        const uint64_t times[] = {p->timeout_at, p->kill_at, p->retry_at, p->listen_at,
-                                  p->restart_at};
+        const uint64_t times[] = {p->timeout_at, p->kill_at,  p->retry_at, p->listen_at,
+                                  p->restart_at, p->limit_at, p->look_at};
         for (size_t i = 0; i < ARRAY_LEN(times); i++)
             deadline = earlier(deadline, times[i]);
     }
@@ -439,6 +498,7 @@ static struct process *process_new(struct agent *agent, const struct agent_exec 
     process->starting = true;
     process->flags = exec->flags;
     process->max_restarts = exec->max_restarts;
+    process->output_max = exec->limits.output_bytes;
     if (process->command == NULL || process->cwd == NULL || process->user == NULL ||
         (again && process->again == NULL)) {
         error_sys(err, "a new process");
@@ -469,6 +529,9 @@ static void adopt_launch(struct agent *agent, struct process *process, struct la
     process->plan = launch->plan;
     process->tree = launch->tree;
     launch->tree.fd = launch->tree.events_fd = -1;
+    process->group = steal_ptr(launch->group);
+    if (process->group != NULL)
+        watch_group(agent, process);
     if (launch->stdin_fd >= 0)
         input_open(agent, &process->input, steal_fd(&launch->stdin_fd));
     launch_release(agent, launch);
@@ -491,11 +554,13 @@ static void start_again(struct agent *agent, struct process *process)
     struct agent_exec exec;
     struct launch launch;
     struct error err;
-    if (!tree_remove(&process->tree)) {
+    if (!clear_tree(agent, process) || !limit_group_remove(agent, process->group)) {
         tree_signal(&process->tree, SIGKILL);
         process->restart_at = agent_monotonic_ms() + TREE_RETRY_MS;
         return;
     }
+    limit_group_free(agent, steal_ptr(process->group));
+    process->look_at = 0;
     streams_drain(agent, process);
     if (followers_hold(process)) { /* nothing gets lost between two starts either */
         process->restart_at = agent_monotonic_ms() + TREE_RETRY_MS;
@@ -543,6 +608,11 @@ static int launch_first(struct agent *agent, struct process *process, struct con
     return 0;
 }
 
+static uint64_t after(uint64_t ms)
+{
+    return agent_monotonic_ms() + (ms < UINT32_MAX ? ms : UINT32_MAX);
+}
+
 int process_exec(struct agent *agent, struct connection *connection, uint32_t id,
                  const struct agent_exec *exec, struct slice payload, struct error *err)
 {
@@ -553,8 +623,9 @@ int process_exec(struct agent *agent, struct connection *connection, uint32_t id
         return -1;
     process->started_ms = agent_unix_ms();
     if (exec->timeout_ms != 0)
-        process->timeout_at =
-            agent_monotonic_ms() + (exec->timeout_ms < UINT32_MAX ? exec->timeout_ms : UINT32_MAX);
+        process->timeout_at = after(exec->timeout_ms);
+    if (exec->limits.time_ms != 0)
+        process->limit_at = after(exec->limits.time_ms);
     if (process->again != NULL)
         process->born_at = agent_monotonic_ms();
     process->sequence = ++agent->last_sequence;

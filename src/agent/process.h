@@ -66,6 +66,9 @@ struct process {
     uint64_t timeout_at; /* monotonic ms; 0: none */
     uint64_t kill_at;    /* end of the grace of a stop; 0: none */
     uint64_t retry_at;   /* when to look at a dying tree again; 0: not */
+    uint64_t output_max; /* bytes of both streams; 0: no limit */
+    uint64_t limit_at;   /* when nothing of its tree may be left any more; 0: never */
+    uint64_t look_at;    /* when to ask the group whether a limit was hit; 0: it tells */
 
     char *again; /* the request, for starting it again */
     size_t again_len;
@@ -82,6 +85,7 @@ struct process {
     struct runs runs;         /* how they came to be one log */
     struct input input;
     struct tree tree;
+    struct limit_group *group; /* NULL: its limits need none */
     struct waiter *waiters;
     struct follower *followers;
 };
@@ -120,6 +124,10 @@ int process_add_waiter(struct agent *agent, struct process *process, enum waiter
 
 /* grace_ms 0: SIGKILL now; else SIGTERM now and SIGKILL later. */
 void process_stop(struct agent *agent, struct process *process, uint64_t grace_ms);
+
+/* A limit of its own was hit (struct command_limits): ends what is left of its tree. Whatever ended
+ * it before counts. */
+void process_hit_limit(struct agent *agent, struct process *process, enum process_state as);
 
 /* Answers with AGENT_PROCESS, with the newest output if asked for. */
 void process_answer(struct agent *agent, struct process *process, struct connection *connection,

@@ -10,6 +10,7 @@
 #include "agent/agent.h"
 #include "agent/connection.h"
 #include "agent/exec.h"
+#include "agent/limits.h"
 #include "agent/process.h"
 #include "base/limits.h"
 
@@ -167,6 +168,7 @@ void process_free(struct agent *agent, struct process *process)
     }
     runs_release(&process->runs);
     tree_release(agent, &process->tree);
+    limit_group_free(agent, process->group);
     free(process->again);
     free(process->name);
     free(process->command);

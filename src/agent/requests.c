@@ -188,6 +188,15 @@ static int handle_ports(struct agent *agent, const struct request *request, cons
     return ports_answer(agent, process, request->connection, request->id, err);
 }
 
+static int handle_limits(struct agent *agent, const struct request *request, const void *msg,
+                         struct error *err)
+{
+    request->connection->brings_limits = true;
+    request->connection->limits_id = request->id;
+    connection_answer(agent, request->connection, &wire_ok_schema, request->id, NULL);
+    return 0;
+}
+
 union message {
     struct agent_exec exec;
     struct agent_ref ref;
@@ -220,6 +229,7 @@ static const struct request_row {
     {&agent_stdin_schema, handle_stdin},
     {&agent_stdin_end_schema, handle_stdin_end},
     {&agent_ports_schema, handle_ports},
+    {&agent_limits_schema, handle_limits},
     {&agent_changes_schema, journal_changes},
     {&agent_timed_read_schema, journal_read},
     {&agent_terminal_open_schema, handle_terminal_open},

@@ -53,11 +53,54 @@ static void stream_end(struct agent *agent, struct stream *stream)
     agent->processes_changed = true;
 }
 
+/* What it wrote is all there is room for. Its last byte may have been the last one allowed, so only
+ * another one is too many; that one is lost, and so is what comes after it. */
+static void stream_full(struct agent *agent, struct stream *stream)
+{
+    struct process *process = process_of(stream);
+    char byte;
+    ssize_t n = read(stream->watch.fd, &byte, 1);
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return;
+    if (n <= 0) {
+        stream_end(agent, stream);
+        return;
+    }
+    process_hit_limit(agent, process, PROCESS_OUTPUT_LIMIT);
+    for (int i = 0; i < 2; i++)
+        if (process->streams[i].watch.fd >= 0)
+            stream_end(agent, &process->streams[i]);
+}
+
+bool streams_past_limit(const struct process *process)
+{
+    uint64_t total = streams_total(process);
+    if (process->output_max == 0)
+        return false;
+    for (int i = 0; i < 2; i++) {
+        int there = 0;
+        if (process->streams[i].watch.fd >= 0 &&
+            ioctl(process->streams[i].watch.fd, FIONREAD, &there) == 0)
+            total += (uint64_t)there;
+    }
+    return total > process->output_max;
+}
+
 /* One read of at most `max` bytes. Returns what came, 0 at the end of what is there. */
 static size_t stream_read(struct agent *agent, struct stream *stream, size_t max)
 {
+    const struct process *process = process_of(stream);
     if (stream->watch.fd < 0)
         return 0;
+    if (process->output_max != 0) {
+        uint64_t total = streams_total(process);
+        if (total >= process->output_max) {
+            stream_full(agent, stream);
+            return 0;
+        }
+        if (max > process->output_max - total)
+            max = (size_t)(process->output_max - total);
+    }
     char lost[512];
     struct iovec iov[2];
     int pieces = output_space(&stream->output, iov);

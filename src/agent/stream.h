@@ -22,6 +22,9 @@ bool streams_open(const struct process *process);
 /* Both streams together: bytes ever written. */
 uint64_t streams_total(const struct process *process);
 
+/* Whether more was written than it may write, read or not. */
+bool streams_past_limit(const struct process *process);
+
 /* Appends what the agent itself has to say to a stream. */
 void stream_add(struct agent *agent, struct process *process, unsigned number, const char *text);
 

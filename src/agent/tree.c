@@ -47,13 +47,18 @@ static int make_group(int parent_fd, struct tree_pool *pool, struct kept_tree *r
     return 0;
 }
 
-int tree_make(struct tree *ret_tree, int parent_fd, struct tree_pool *pool, struct error *err)
+int tree_make(struct tree *ret_tree, int parent_fd, struct tree_pool *pool, bool once,
+              struct error *err)
 {
-    struct tree tree = {
-        .parent_fd = parent_fd, .fd = -1, .events_fd = -1, .changes = {.fd = -1}, .pool = pool};
+    struct tree tree = {.parent_fd = parent_fd,
+                        .fd = -1,
+                        .events_fd = -1,
+                        .once = once,
+                        .changes = {.fd = -1},
+                        .pool = pool};
     if (parent_fd >= 0) {
         struct kept_tree group = {.fd = -1, .events_fd = -1};
-        if (pool->count > 0)
+        if (pool->count > 0 && !once)
             group = pool->kept[--pool->count];
         else if (make_group(parent_fd, pool, &group, err) < 0)
             return -1;
@@ -144,7 +149,7 @@ static bool is_empty(const struct tree *tree)
 static bool keep_group(struct tree *tree)
 {
     struct tree_pool *pool = tree->pool;
-    if (tree->killed || pool->count == TREES_KEPT || !is_empty(tree))
+    if (tree->killed || tree->once || pool->count == TREES_KEPT || !is_empty(tree))
         return false;
     pool->kept[pool->count++] = (struct kept_tree){
         .fd = steal_fd(&tree->fd), .events_fd = steal_fd(&tree->events_fd), .number = tree->number};

@@ -38,14 +38,16 @@ struct tree {
     int events_fd; /* its cgroup.events; -1: cannot be asked */
     unsigned number;
     bool killed;
+    bool once; /* its group has limits of its own: it is not used again */
     struct tree_pool *pool;
     pid_t leader;         /* set by who forks it */
     struct watch changes; /* cgroup.events, while somebody waits for the end */
 };
 
-/* An empty cgroup below parent_fd (-1: none): one of the pool's, or a new one. The pool starts
- * zeroed and outlives the tree. */
-int tree_make(struct tree *ret_tree, int parent_fd, struct tree_pool *pool, struct error *err);
+/* An empty cgroup below parent_fd (-1: none): one of the pool's, or (and always for `once`) a new
+ * one. The pool starts zeroed and outlives the tree. */
+int tree_make(struct tree *ret_tree, int parent_fd, struct tree_pool *pool, bool once,
+              struct error *err);
 void tree_pool_release(struct tree_pool *pool, int parent_fd);
 
 /* Closes what is open. Removes nothing. */

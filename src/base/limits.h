@@ -95,6 +95,8 @@ enum {
     MONITORS_MAX = 16,               /* processes of one sandbox whose ports are told of */
     MONITOR_PORTS_MAX = 256,         /* that one of them remembers */
     WAIT_PORTS_MAX = 64,             /* that one exec waits for */
+    COMMAND_MEMORY_MIN = 4 << 20,    /* limits of one command: with less nothing gets to exec … */
+    COMMAND_OPEN_FILES_MIN = 4,      /* … the three it starts with, and one to work with */
 
     /* Terminals, kept by the agent */
     TERMINALS_MAX = 16,             /* sessions of one sandbox */
