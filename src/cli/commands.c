@@ -249,6 +249,10 @@ static const struct option_row exec_options[] = {
     TEXT("name", "NAME", "what it goes by besides its pid (default: proc- and eight more)"),
     INPUT_OPTION,
     NUMBER("timeout", "SECONDS", "end it after so long (default: never)"),
+    TEXT("memory", "QUANTITY", "end it when it and its children take more than this, as in 256Mi"),
+    NUMBER("processes", "N", "end it when it would have more processes and threads than this"),
+    TEXT("max-output", "QUANTITY", "end it when it writes more than this, as in 1Mi"),
+    NUMBER("open-files", "N", "how many files each of its processes can have open"),
     FLAG("detach", "print its pid and return at once"),
     END_OF_OPTIONS,
 };

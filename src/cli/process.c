@@ -91,6 +91,30 @@ static void add_command(const struct invocation *inv, yyjson_mut_doc *doc, yyjso
         yyjson_mut_arr_add_str(doc, list, words[i]);
 }
 
+static void add_limits(const struct args *args, yyjson_mut_doc *doc, yyjson_mut_val *root)
+{
+    static const struct {
+        const char *option, *field;
+        bool number;
+    } rows[] = {{"memory", "memory", false},
+                {"processes", "processes", true},
+                {"max-output", "output", false},
+                {"open-files", "openFiles", true}};
+    yyjson_mut_val *limits = NULL;
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        const char *text = args_option(args, rows[i].option, NULL);
+        if (text == NULL)
+            continue;
+        if (limits == NULL)
+            limits = yyjson_mut_obj_add_obj(doc, root, "limits");
+        if (rows[i].number)
+            yyjson_mut_obj_add_uint(doc, limits, rows[i].field,
+                                    args_number(args, rows[i].option, 0));
+        else
+            yyjson_mut_obj_add_str(doc, limits, rows[i].field, text);
+    }
+}
+
 static yyjson_mut_doc *exec_body(const struct invocation *inv)
 {
     yyjson_mut_val *root;
@@ -107,6 +131,7 @@ static yyjson_mut_doc *exec_body(const struct invocation *inv)
     yyjson_mut_obj_add_bool(doc, root, "waitForCompletion", !args_flag(inv->args, "detach"));
     if (args_flag(inv->args, "timeout"))
         yyjson_mut_obj_add_uint(doc, root, "timeout", args_number(inv->args, "timeout", 0));
+    add_limits(inv->args, doc, root);
     client_add_env(inv->client, inv->args, doc, root, "env");
     return doc;
 }
@@ -162,14 +187,18 @@ static int print_output(struct invocation *inv, yyjson_val *root, const char *pi
 static void explain_end(yyjson_val *process)
 {
     static const struct {
-        const char *status, *text;
-    } reasons[] = {{"timeout", "its time was over"},
-                   {"stopped", "somebody stopped it"},
-                   {"killed", "somebody killed it"}};
-    struct slice status = client_text(process, "/status");
+        const char *field, *value, *text;
+    } reasons[] = {
+        {"/status", "stopped", "somebody stopped it"},
+        {"/status", "killed", "somebody killed it"},
+        {"/reason", "TIMEOUT", "its time was over"},
+        {"/reason", "MEMORY_LIMIT", "it took more memory than it may have (MEMORY_LIMIT)"},
+        {"/reason", "PROCESS_LIMIT", "it wanted more processes than it may have (PROCESS_LIMIT)"},
+        {"/reason", "OUTPUT_LIMIT", "it wrote more than it may write (OUTPUT_LIMIT)"},
+    };
     const char *why = NULL;
     for (size_t i = 0; i < ARRAY_LEN(reasons); i++)
-        if (slice_eq(status, slice_of(reasons[i].status)))
+        if (slice_eq(client_text(process, reasons[i].field), slice_of(reasons[i].value)))
             why = reasons[i].text;
     if (yyjson_get_bool(yyjson_obj_get(process, "outOfMemory")))
         why = "the sandbox has no more memory";

@@ -17,6 +17,7 @@
 #include "base/limits.h"
 #include "loop/co.h"
 #include "loop/net.h"
+#include "sandbox/command_limits.h"
 #include "sandbox/process_ref.h"
 #include "sandbox/state.h"
 
@@ -164,7 +165,8 @@ int process_output_exec(struct sandboxes *s, const char *workspace, const char *
 {
     _cleanup_output_ struct process_output *o = NULL;
     struct agent_exec request;
-    if (output_open(s, workspace, name, &o, err) < 0 ||
+    if (command_limits_prepare(s, workspace, name, &exec->limits, err) < 0 ||
+        output_open(s, workspace, name, &o, err) < 0 ||
         process_exec_request(o->sb, actor, exec, arena, &request, err) < 0)
         return -1;
     request.flags = (request.flags & ~(uint64_t)EXEC_WAIT) | EXEC_FOLLOW;

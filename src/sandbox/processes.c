@@ -9,6 +9,7 @@
 
 #include "base/cleanup.h"
 #include "base/limits.h"
+#include "sandbox/command_limits.h"
 #include "sandbox/process_ref.h"
 #include "sandbox/state.h"
 
@@ -92,7 +93,7 @@ static int check_shell(const struct sandbox *sb, const struct agent_exec *exec, 
 int process_exec_request(struct sandbox *sb, const char *actor, const struct agent_exec *exec,
                          struct arena *arena, struct agent_exec *ret_request, struct error *err)
 {
-    if (spec_check_env(exec->env, err) < 0 ||
+    if (spec_check_env(exec->env, err) < 0 || command_limits_check(sb, &exec->limits, err) < 0 ||
         (exec->name != NULL && process_name_check(exec->name, err) < 0) ||
         check_shell(sb, exec, err) < 0)
         return -1;
@@ -103,10 +104,23 @@ int process_exec_request(struct sandbox *sb, const char *actor, const struct age
     if (request.user == NULL)
         request.user = "root";
     request.timeout_ms = trust_timeout_ms(&sb->security, exec->timeout_ms);
+    /* … and what it leaves in the background has no more time than it had. */
+    request.limits.time_ms = trust_timeout_ms(&sb->security, exec->limits.time_ms);
     if (sb->security.log_all_commands)
         sandbox_audit(sb, actor, &request);
     *ret_request = request;
     return 0;
+}
+
+const char *process_reason(const struct agent_process *process)
+{
+    static const char *const reasons[] = {
+        [PROCESS_TIMED_OUT] = "TIMEOUT",
+        [PROCESS_MEMORY_LIMIT] = "MEMORY_LIMIT",
+        [PROCESS_PROCESS_LIMIT] = "PROCESS_LIMIT",
+        [PROCESS_OUTPUT_LIMIT] = "OUTPUT_LIMIT",
+    };
+    return process->state < ARRAY_LEN(reasons) ? reasons[process->state] : NULL;
 }
 
 /* A wait that came to its own end is not a time-out of ours. */
@@ -126,7 +140,8 @@ int sandbox_exec(struct sandboxes *s, const char *workspace, const char *name, c
     _cleanup_sandbox_ struct sandbox *sb = NULL;
     struct channel *channel;
     struct agent_exec request;
-    if (sandbox_agent(s, workspace, name, &sb, &channel, err) < 0 ||
+    if (command_limits_prepare(s, workspace, name, &exec->limits, err) < 0 ||
+        sandbox_agent(s, workspace, name, &sb, &channel, err) < 0 ||
         process_exec_request(sb, actor, exec, arena, &request, err) < 0)
         return -1;
     if (!(request.flags & EXEC_WAIT))

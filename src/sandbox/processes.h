@@ -30,6 +30,10 @@
 int sandbox_exec(struct sandboxes *s, const char *workspace, const char *name, const char *actor,
                  const struct agent_exec *exec, int64_t wait_ms, struct arena *arena,
                  struct agent_process *ret_process, struct error *err);
+/* Which limit of its own ended a process (sandbox/command_limits.h): "TIMEOUT", "MEMORY_LIMIT",
+ * "PROCESS_LIMIT" or "OUTPUT_LIMIT"; NULL: none. */
+const char *process_reason(const struct agent_process *process);
+
 int sandbox_process_get(struct sandboxes *s, const char *workspace, const char *name,
                         const char *process, struct arena *arena, struct agent_process *ret_process,
                         struct error *err);

@@ -88,6 +88,8 @@ struct sandbox {
     bool agent_connecting;
     struct co_cond agent_ready;
     struct timer agent_idle;
+    unsigned limited_agent; /* 1 + number of the agent that can limit commands; 0: none */
+    bool limiting;          /* it is being made so; agent_ready is woken afterwards */
     bool had_terminals;
     struct preview *previews;
     struct monitor *monitors;

@@ -52,6 +52,33 @@ def check_process_limit(server, box):
     assert box.exec("echo over", timeout=60).stdout == "over\n"
 
 
+def check_command_limits(server, box):
+    hog = "b = []\nwhile True: b.append(b'x' * (1 << 20))\n"
+    box.write("/tmp/hog.py", hog)
+
+    def limited(command, **limits):
+        body = {"command": command, "waitForCompletion": True, "limits": limits}
+        answer = box.request("POST", "/process", body, timeout=120)
+        assert answer.status == 200, answer
+        return answer.json()
+
+    plain = box.exec("echo plain", timeout=60)
+    assert limited("python3 /tmp/hog.py; echo no", memory="32Mi")["reason"] == "MEMORY_LIMIT"
+    assert limited("for i in 1 2 3 4 5 6; do sleep 4712 & done; wait",
+                   processes=4)["reason"] == "PROCESS_LIMIT"
+    done = limited("echo fits", memory="32Mi", processes=4, output=100, openFiles=32)
+    assert (done["stdout"], done["reason"], done["exitCode"]) == ("fits\n", None, 0), done
+    assert box.exec("pgrep -f '^sleep 4712'", timeout=60).exit_code == 1
+    # What was killed for a command's own limit is not taken for the sandbox's.
+    killed = box.request("POST", "/process", {"command": "kill -9 $$", "waitForCompletion": True},
+                         timeout=60).json()
+    assert "outOfMemory" not in killed and killed["reason"] is None, killed
+    assert box.exec("echo plain", timeout=60).stdout == plain.stdout
+    group = pathlib.Path(f"/sys/fs/cgroup/cella-{server.instance}", box.get()["metadata"]["id"])
+    wait_until(lambda: len(list((group / "work").glob("e*"))) <= 3, 60,
+               lambda: f"few groups: {list((group / 'work').glob('e*'))}")
+
+
 def check_metrics(server, box):
     box.run("i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done", timeout=120)
     wait_until(lambda: all(box.request("GET", "/metrics", timeout=60).json()["metrics"].values()),
@@ -145,6 +172,7 @@ def check_delete(server, box):
 
 
 CHECKS = [check_hierarchy, check_exec, check_files, check_memory_limit, check_process_limit,
+          check_command_limits,
           check_metrics, check_logs, check_kill_of_a_tree, check_disk_quota,
           check_cgroups_are_out_of_reach, check_crash, check_stop_and_start, check_update,
           check_clone, check_delete]

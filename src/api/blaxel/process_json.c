@@ -11,9 +11,11 @@
 
 /* An ended process's status when its exit code does not matter. */
 static const char *const statuses[] = {
-    [PROCESS_RUNNING] = "running",  [PROCESS_EXITED] = NULL,
-    [PROCESS_STOPPED] = "stopped",  [PROCESS_KILLED] = "killed",
-    [PROCESS_TIMED_OUT] = "killed", [PROCESS_OUT_OF_MEMORY] = "failed",
+    [PROCESS_RUNNING] = "running",     [PROCESS_EXITED] = NULL,
+    [PROCESS_STOPPED] = "stopped",     [PROCESS_KILLED] = "killed",
+    [PROCESS_TIMED_OUT] = "killed",    [PROCESS_OUT_OF_MEMORY] = "failed",
+    [PROCESS_MEMORY_LIMIT] = "failed", [PROCESS_PROCESS_LIMIT] = "failed",
+    [PROCESS_OUTPUT_LIMIT] = "failed",
 };
 
 const char *box_process_status(const struct agent_process *process)

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "api/v0/env.h"
+#include "api/v0/limits_json.h"
 #include "base/cleanup.h"
 #include "base/limits.h"
 #include "base/names.h"
@@ -27,6 +28,7 @@ struct exec_request {
     int64_t max_restarts;
     bool keep_alive;
     yyjson_val *input;
+    yyjson_val *limits;
 };
 
 static const struct json_field exec_fields[] = {
@@ -42,6 +44,7 @@ static const struct json_field exec_fields[] = {
      .max = INT32_MAX},
     {"keepAlive", JSON_BOOL, .offset = offsetof(struct exec_request, keep_alive)},
     {"stdin", JSON_ANY, .offset = offsetof(struct exec_request, input)},
+    {"limits", JSON_OBJECT, .offset = offsetof(struct exec_request, limits)},
 };
 
 static int check_length(size_t len, struct error *err)
@@ -183,6 +186,7 @@ int process_exec_from_json(struct arena *arena, yyjson_val *body,
         read_working_dir(arena, request.working_dir, &exec->cwd, err) < 0 ||
         env_from_json(arena, request.env, "env", &exec->env, err) < 0 ||
         (request.name != NULL && process_name_check(request.name, err) < 0) ||
+        command_limits_from_json(arena, request.limits, "limits", &exec->limits, err) < 0 ||
         read_ports(arena, request.ports, &result, err) < 0)
         return -1;
     exec->flags = exec_flags(&request);

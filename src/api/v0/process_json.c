@@ -13,13 +13,19 @@
 #include "api/call.h"
 #include "base/cleanup.h"
 
-enum { EXIT_CODE_TIMEOUT = 124 }; /* as timeout(1) says it */
+/* What a shell sees of a command that was ended. It may have ended by itself a moment before. */
+enum {
+    EXIT_CODE_TIMEOUT = 124, /* as timeout(1) says it */
+    EXIT_CODE_KILLED = 128 + 9,
+};
 
 /* An ended process's status when its exit code does not matter. */
 static const char *const status_names[] = {
-    [PROCESS_RUNNING] = "running",   [PROCESS_EXITED] = NULL,
-    [PROCESS_STOPPED] = "stopped",   [PROCESS_KILLED] = "killed",
-    [PROCESS_TIMED_OUT] = "timeout", [PROCESS_OUT_OF_MEMORY] = "failed",
+    [PROCESS_RUNNING] = "running",     [PROCESS_EXITED] = NULL,
+    [PROCESS_STOPPED] = "stopped",     [PROCESS_KILLED] = "killed",
+    [PROCESS_TIMED_OUT] = "timeout",   [PROCESS_OUT_OF_MEMORY] = "failed",
+    [PROCESS_MEMORY_LIMIT] = "failed", [PROCESS_PROCESS_LIMIT] = "failed",
+    [PROCESS_OUTPUT_LIMIT] = "failed",
 };
 
 const char *process_status(const struct agent_process *process)
@@ -39,8 +45,20 @@ static void add_exit_code(yyjson_mut_doc *doc, yyjson_mut_val *object,
         yyjson_mut_obj_add_null(doc, object, "exitCode");
     else if (process->state == PROCESS_TIMED_OUT)
         yyjson_mut_obj_add_uint(doc, object, "exitCode", EXIT_CODE_TIMEOUT);
+    else if (process_reason(process) != NULL)
+        yyjson_mut_obj_add_uint(doc, object, "exitCode", EXIT_CODE_KILLED);
     else
         yyjson_mut_obj_add_uint(doc, object, "exitCode", process->exit_code);
+}
+
+static void add_reason(yyjson_mut_doc *doc, yyjson_mut_val *object,
+                       const struct agent_process *process)
+{
+    const char *reason = process_reason(process);
+    if (reason == NULL)
+        yyjson_mut_obj_add_null(doc, object, "reason");
+    else
+        yyjson_mut_obj_add_str(doc, object, "reason", reason);
 }
 
 void process_json(struct arena *arena, yyjson_mut_doc *doc, yyjson_mut_val *object,
@@ -54,6 +72,7 @@ void process_json(struct arena *arena, yyjson_mut_doc *doc, yyjson_mut_val *obje
         api_add_http_time(doc, object, "completedAt", process->ended_ms);
     api_add_text(arena, doc, object, "workingDir", "workingDirBase64", slice_of(process->cwd));
     add_exit_code(doc, object, process);
+    add_reason(doc, object, process);
     if (process->state == PROCESS_OUT_OF_MEMORY)
         yyjson_mut_obj_add_bool(doc, object, "outOfMemory", true);
     /* A name that is no UTF-8 was never given: what comes from the agent may be anything. */

@@ -12,8 +12,8 @@
 /* running, completed, failed, stopped, killed or timeout */
 const char *process_status(const struct agent_process *process);
 
-/* pid, command, status, startedAt, completedAt, exitCode, workingDir; name, keepAlive, stdin
- * (whether it is open), restartOnFailure, maxRestarts, restartCount */
+/* pid, command, status, startedAt, completedAt, exitCode, reason, workingDir; name, keepAlive,
+ * stdin (whether it is open), restartOnFailure, maxRestarts, restartCount */
 void process_json(struct arena *arena, yyjson_mut_doc *doc, yyjson_mut_val *object,
                   const struct agent_process *process);
 

@@ -36,7 +36,8 @@ static void ended_process(void **state)
                         "{\"pid\":1234,\"command\":\"python3 script.py\",\"status\":\"completed\","
                         "\"startedAt\":\"Tue, 10 Oct 2023 15:40:00 GMT\","
                         "\"completedAt\":\"Tue, 10 Oct 2023 15:45:00 GMT\","
-                        "\"workingDir\":\"/home/user\",\"exitCode\":0,\"name\":\"web\","
+                        "\"workingDir\":\"/home/user\",\"exitCode\":0,"
+                        "\"reason\":null,\"name\":\"web\","
                         "\"keepAlive\":false,\"stdin\":false,\"restartOnFailure\":true,"
                         "\"maxRestarts\":-1,\"restartCount\":2}");
 }
@@ -63,9 +64,13 @@ static void every_end_has_a_status(void **state)
         {PROCESS_EXITED, 139, "\"failed\"", "\"exitCode\":139"},
         {PROCESS_STOPPED, 143, "\"stopped\"", "\"exitCode\":143"},
         {PROCESS_STOPPED, 0, "\"stopped\"", "\"exitCode\":0"},
-        {PROCESS_KILLED, 137, "\"killed\"", "\"exitCode\":137"},
-        {PROCESS_TIMED_OUT, 137, "\"timeout\"", "\"exitCode\":124"},
-        {PROCESS_OUT_OF_MEMORY, 137, "\"failed\"", "\"exitCode\":137,\"outOfMemory\":true"},
+        {PROCESS_KILLED, 137, "\"killed\"", "\"exitCode\":137,\"reason\":null"},
+        {PROCESS_TIMED_OUT, 137, "\"timeout\"", "\"exitCode\":124,\"reason\":\"TIMEOUT\""},
+        {PROCESS_OUT_OF_MEMORY, 137, "\"failed\"",
+         "\"exitCode\":137,\"reason\":null,\"outOfMemory\":true"},
+        {PROCESS_MEMORY_LIMIT, 137, "\"failed\"", "\"exitCode\":137,\"reason\":\"MEMORY_LIMIT\""},
+        {PROCESS_PROCESS_LIMIT, 2, "\"failed\"", "\"exitCode\":137,\"reason\":\"PROCESS_LIMIT\""},
+        {PROCESS_OUTPUT_LIMIT, 0, "\"failed\"", "\"exitCode\":137,\"reason\":\"OUTPUT_LIMIT\""},
         {99, 1, "\"failed\"", "\"exitCode\":1"},
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
