@@ -166,6 +166,49 @@ static void check_inotify(const char *data, struct finding *f)
                        "fs.inotify.max_user_watches=65536");
 }
 
+/* --- what all sandboxes share with the machine, and no limit of theirs divides --- */
+
+enum { PIDS_GOOD = 4 << 20, PIDS_OF_A_SANDBOX = 1024, FILE_BYTES = 256 };
+
+static void check_pids(const char *data, struct finding *f)
+{
+    long long most = doctor_number("/proc/sys/kernel/pid_max");
+    bool enough = most >= PIDS_GOOD;
+    finding_set(f, enough ? FINDING_OK : FINDING_WARNING,
+                "%lld for the machine: used up by %lld sandboxes that fork until they are stopped",
+                most, most / PIDS_OF_A_SANDBOX);
+    if (!enough)
+        finding_fix(f, "sysctl -w kernel.pid_max=%d", PIDS_GOOD);
+}
+
+/* An open file takes memory of its sandbox, at least so much: where the machine's count is higher
+ * than its memory allows, memory limits are all that is needed. */
+static void check_all_files(const char *data, struct finding *f)
+{
+    long long most = doctor_number("/proc/sys/fs/file-max");
+    long long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+    bool enough = most >= pages * (page / FILE_BYTES);
+    finding_set(f, enough ? FINDING_OK : FINDING_WARNING, "%lld open at once on the machine%s",
+                most, enough ? "" : ": a sandbox with much memory can open as many");
+    if (!enough)
+        finding_fix(f, "sysctl -w fs.file-max=9223372036854775807");
+}
+
+static void check_cores(const char *data, struct finding *f)
+{
+    char pattern[128];
+    if (!doctor_read("/proc/sys/kernel/core_pattern", pattern, sizeof(pattern)))
+        return;
+    pattern[strcspn(pattern, " \n")] = '\0';
+    if (pattern[0] != '|') {
+        finding_set(f, FINDING_OK, "written to files, which sandboxes are not allowed");
+        return;
+    }
+    finding_set(f, FINDING_WARNING, "a crash inside can start %.100s as the machine's root",
+                pattern + 1);
+    finding_fix(f, "sysctl -w kernel.core_pattern=core");
+}
+
 /* --- the data folder and its server --- */
 
 static void check_storage(const char *data, struct finding *f)
@@ -220,10 +263,19 @@ static void check_server(const char *data, struct finding *f)
 }
 
 const struct check_row doctor_host_checks[] = {
-    {"root", check_root},           {"user " DEFAULT_USER, check_user},
-    {"cella-warden", check_warden}, {"cella-agent", check_agent},
-    {"mkfs.btrfs", check_mkfs},     {"user id ranges", check_ids},
-    {"disk space", check_space},    {"open files", check_files},
-    {"inotify", check_inotify},     {"storage", check_storage},
-    {"server", check_server},       {NULL, NULL},
+    {"root", check_root},
+    {"user " DEFAULT_USER, check_user},
+    {"cella-warden", check_warden},
+    {"cella-agent", check_agent},
+    {"mkfs.btrfs", check_mkfs},
+    {"user id ranges", check_ids},
+    {"disk space", check_space},
+    {"open files", check_files},
+    {"inotify", check_inotify},
+    {"process ids", check_pids},
+    {"files of all", check_all_files},
+    {"core dumps", check_cores},
+    {"storage", check_storage},
+    {"server", check_server},
+    {NULL, NULL},
 };
