@@ -218,6 +218,18 @@ while n < 100000:
     n += 1
 print('full', errno.errorcode[number], n, flush=True)
 """ + HOLD, lambda words: words[:1] == ["full"] and words[1] in ("ENOSPC", "ENOMEM")),
+    "message queues": ("""
+n, message = 0, ctypes.create_string_buffer(8 + 8192)
+message[0] = 1
+while n < 100000:
+    queue, number = call(68, 0, 0o1600)
+    if queue < 0:
+        break
+    while call(69, queue, message, 8192, 0o4000)[0] == 0:
+        pass
+    n += 1
+print('full', errno.errorcode[number], n, flush=True)
+""" + HOLD, lambda words: words[:1] == ["full"] and words[1] in ("ENOSPC", "ENOMEM")),
     "shared memory that nobody holds": ("""
 libc.shmat.restype = ctypes.c_void_p
 libc.shmat.argtypes = [ctypes.c_int, ctypes.c_void_p, ctypes.c_int]
