@@ -387,6 +387,8 @@ static const struct verb_row verbs[] = {
      "that are added later (sandbox create --group) inherit. In other commands a sandbox of a group is "
      "GROUP/NAME.",
      group_create_options, VERB_REMOTE, verb_group_create},
+    {GROUPS, "group stats GROUP", "show what its sandboxes use, how long they ran and what they were asked",
+     NULL, NULL, VERB_REMOTE, verb_group_stats},
     {GROUPS, "group start GROUP", "start those of its sandboxes that are stopped",
      NULL, change_options, VERB_REMOTE, verb_group_start},
     {GROUPS, "group stop GROUP", "end the processes of all its sandboxes and keep their files",

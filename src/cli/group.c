@@ -270,3 +270,74 @@ int verb_group_end(struct invocation *inv, int *ret_status, struct error *err)
 {
     return change(inv, "end", "ended", err);
 }
+
+/* --- stats --- */
+
+static void duration_cell(struct table *table, yyjson_val *history, const char *key)
+{
+    yyjson_val *seconds = yyjson_obj_get(history, key);
+    unsigned long long total = seconds == NULL ? 0 : (unsigned long long)yyjson_get_num(seconds);
+    table_printf(table, "%llu:%02llu:%02llu", total / 3600, total / 60 % 60, total % 60);
+}
+
+static void number_cell(struct table *table, yyjson_val *object, const char *key)
+{
+    yyjson_val *value = yyjson_obj_get(object, key);
+    if (value == NULL)
+        table_text(table, "");
+    else
+        table_printf(table, "%llu", (unsigned long long)yyjson_get_uint(value));
+}
+
+static void amount_cell(struct table *table, yyjson_val *item, yyjson_val *limits, const char *key)
+{
+    char used[SIZE_TEXT_MAX], limit[SIZE_TEXT_MAX];
+    yyjson_val *value = yyjson_obj_get(item, key);
+    if (value == NULL) {
+        table_text(table, "");
+        return;
+    }
+    size_text(yyjson_get_uint(value), used);
+    size_text(yyjson_get_uint(yyjson_obj_get(limits, key)), limit);
+    table_printf(table, "%s / %s", used, limit);
+}
+
+static void stats_row(struct table *table, yyjson_val *item, const char *limits_key)
+{
+    yyjson_val *limits = yyjson_obj_get(item, limits_key), *cpu = yyjson_obj_get(item, "cpu");
+    yyjson_val *history = yyjson_obj_get(item, "history");
+    if (cpu == NULL)
+        table_text(table, "");
+    else
+        table_printf(table, "%.2f / %.2f", yyjson_get_num(cpu),
+                     yyjson_get_num(yyjson_obj_get(limits, "cpu")));
+    amount_cell(table, item, limits, "memory");
+    amount_cell(table, item, limits, "disk");
+    number_cell(table, item, "processes");
+    duration_cell(table, history, "totalSeconds");
+    number_cell(table, history, "actions");
+    number_cell(table, history, "commands");
+}
+
+int verb_group_stats(struct invocation *inv, int *ret_status, struct error *err)
+{
+    static const char *const titles[] = {"SANDBOX",   "STATUS", "CPU",     "MEMORY",  "DISK",
+                                         "PROCESSES", "RAN",    "ACTIONS", "COMMANDS"};
+    yyjson_val *root, *item;
+    size_t i, count;
+    if (call(inv, "GET", args_word(inv->args, "GROUP"), "stats", NULL, NULL, &root, err) < 0)
+        return -1;
+    if (inv->json)
+        return output_json(root, err);
+    _cleanup_table_ struct table *table = table_new(titles, ARRAY_LEN(titles));
+    yyjson_arr_foreach(yyjson_obj_get(root, "sandboxes"), i, count, item)
+    {
+        table_cell(table, client_text(item, "/name"));
+        table_cell(table, client_text(item, "/status"));
+        stats_row(table, item, "limits");
+    }
+    table_text(table, "(all)");
+    table_cell(table, client_text(root, "/status"));
+    stats_row(table, yyjson_obj_get(root, "total"), "allocated");
+    return output_table(table, err);
+}

@@ -36,6 +36,7 @@ int sandbox_running(struct sandboxes *s, const char *workspace, const char *name
                          "sandbox \"%s\" is %s: start it first (PUT /v0/sandbox/%s/start)",
                          sandbox_path(sb), sandbox_status_text(sb->status),
                          sb->group == NULL ? sb->name : sb->id);
+    tally_action(sb);
     *ret_sandbox = steal_ptr(sb);
     return 0;
 }

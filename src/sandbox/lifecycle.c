@@ -135,6 +135,7 @@ static void drive_start(struct sandbox *sb)
     }
     sb->up = true;
     metrics_started(sb);
+    tally_started(sb);
     if (sb->goal != GOAL_RUNNING)
         return;
     sandbox_set_status(sb, SANDBOX_RUNNING);
@@ -160,6 +161,7 @@ static void drive_stop(struct sandbox *sb)
         return;
     }
     sb->up = false;
+    tally_stopped(sb);
     sb->stop_reason = NULL;
     if (sb->goal != GOAL_STOPPED)
         return;
@@ -214,6 +216,8 @@ static void driver(void *arg)
     }
     sb->driven = false;
     sandbox_save_notes(sb); /* last: nobody waits for them */
+    if (!sb->up) /* one that runs is looked at soon, and often */
+        tally_save(sb);
     sandbox_drop(sb);
     if (--s->drivers == 0)
         co_cond_wake_all(&s->idle);

@@ -171,6 +171,7 @@ static int batch_run(struct sandboxes *s, struct batch *batch, struct error *err
                                                          batch_sample, batch, err);
     for (size_t i = 0; i < batch->count; i++) {
         sandbox_save_notes(batch->items[i]);
+        tally_save(batch->items[i]);
         sandbox_drop(batch->items[i]);
     }
     batch->count = 0;
@@ -450,6 +451,7 @@ static void describe(const struct sandbox *sb, struct arena *arena, struct sandb
     *to = (struct sandbox_usage){
         .id = arena_strdup(arena, sb->id),
         .name = arena_strdup(arena, sb->name),
+        .group = sb->group == NULL ? NULL : arena_strdup(arena, sb->group->name),
         .status = sb->status,
         .cpu = NAN,
         .memory = NAN,
@@ -458,6 +460,7 @@ static void describe(const struct sandbox *sb, struct arena *arena, struct sandb
         .memory_max = sb->limits.memory_bytes,
         .disk_max = sb->limits.disk_bytes,
     };
+    tally_info(sb, &to->tally);
     const struct usage *u = sb->usage;
     if (!is_running(sb) || u == NULL || u->sampled_ms == 0)
         return;
@@ -468,15 +471,21 @@ static void describe(const struct sandbox *sb, struct arena *arena, struct sandb
     to->tasks = u->tasks;
 }
 
-int sandboxes_usage(struct sandboxes *s, const char *workspace, size_t limit, size_t offset,
-                    struct arena *arena, struct sandbox_usage **ret_items, size_t *ret_count,
-                    size_t *ret_total, struct error *err)
+static bool is_in(const struct sandbox *sb, const char *workspace, const char *group)
+{
+    return strcmp(sb->workspace, workspace) == 0 &&
+           (group == NULL || (sb->group != NULL && strcmp(sb->group->name, group) == 0));
+}
+
+int sandboxes_usage(struct sandboxes *s, const char *workspace, const char *group, size_t limit,
+                    size_t offset, struct arena *arena, struct sandbox_usage **ret_items,
+                    size_t *ret_count, size_t *ret_total, struct error *err)
 {
     struct error why;
     size_t most = HASH_CNT(by_id, s->ids), total = 0, count = 0;
     struct sandbox **chosen = arena_alloc(arena, (most + 1) * sizeof(*chosen));
     for (struct sandbox *sb = s->ids; sb != NULL; sb = sb->by_id.next)
-        if (strcmp(sb->workspace, workspace) == 0 && total++ >= offset && count < limit) {
+        if (is_in(sb, workspace, group) && total++ >= offset && count < limit) {
             sandbox_hold(sb);
             chosen[count++] = sb;
         }

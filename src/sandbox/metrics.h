@@ -35,9 +35,20 @@ int sandbox_metrics(struct sandboxes *s, const char *workspace, const char *name
                     uint32_t resolution, struct arena *arena, struct series_value **ret_values,
                     size_t *ret_count, struct error *err);
 
+/* How long a sandbox has run, and how much it was asked. */
+struct sandbox_tally {
+    uint64_t starts;
+    int64_t started_ms;           /* it runs since then; 0: it does not */
+    int64_t running_ms, total_ms; /* since then; in all its runs */
+    uint64_t actions;             /* requests that were passed on to what is inside */
+    uint64_t commands;            /* those that ran a command, or opened a terminal */
+};
+
 /* What a sandbox uses now, for a list of all. */
 struct sandbox_usage {
     const char *id, *name;
+    const char *group; /* NULL: in none */
+    struct sandbox_tally tally;
     enum sandbox_status status;
     int64_t time_ms;     /* of the sample; 0: there is none, as it does not run */
     double cpu;          /* cores, lately; NAN: not known */
@@ -47,7 +58,8 @@ struct sandbox_usage {
     uint64_t memory_max, disk_max;
 };
 
-/* Those of a workspace, oldest first; samples that are not fresh are taken anew. */
-int sandboxes_usage(struct sandboxes *s, const char *workspace, size_t limit, size_t offset,
-                    struct arena *arena, struct sandbox_usage **ret_items, size_t *ret_count,
-                    size_t *ret_total, struct error *err);
+/* Those of a workspace, or of one group of it (NULL: all), oldest first; samples that are not fresh
+ * are taken anew. */
+int sandboxes_usage(struct sandboxes *s, const char *workspace, const char *group, size_t limit,
+                    size_t offset, struct arena *arena, struct sandbox_usage **ret_items,
+                    size_t *ret_count, size_t *ret_total, struct error *err);

@@ -106,6 +106,7 @@ int process_exec_request(struct sandbox *sb, const char *actor, const struct age
     request.timeout_ms = trust_timeout_ms(&sb->security, exec->timeout_ms);
     /* … and what it leaves in the background has no more time than it had. */
     request.limits.time_ms = trust_timeout_ms(&sb->security, exec->limits.time_ms);
+    tally_command(sb);
     if (sb->security.log_all_commands)
         sandbox_audit(sb, actor, &request);
     *ret_request = request;

@@ -68,11 +68,13 @@ void sandbox_lost(struct sandbox *sb, enum sandbox_status status, const char *wh
 {
     sb->goal = GOAL_STOPPED;
     sb->up = false;
+    tally_stopped(sb);
     sandbox_agent_close(sb);
     tunnels_close_idle(sb);
     sandbox_set_status(sb, status);
     sandbox_add_event(sb, "STOP", status == SANDBOX_FAILED ? "FAILURE" : "SUCCESS", why);
     save_event(sb);
+    tally_save(sb);
 }
 
 static const enum sandbox_goal goal_of_status[] = {
@@ -100,6 +102,7 @@ static bool resume_clone(struct sandbox *sb)
 static void resume(struct sandbox *sb, const struct census *census)
 {
     sb->up = census_running(census, sb->id);
+    tally_recovered(sb);
     sb->goal = goal_of_status[sb->status];
     if (sb->group != NULL && sb->group->ending)
         return; /* whoever ends the group sees to it */
@@ -200,8 +203,8 @@ int sandboxes_recover(struct sandboxes *s, struct error *err)
     struct store_load load = {
         .sandbox = load_sandbox, .event = load_event, .note = load_note, .ctx = s};
     if (store_last_revision(s->store, &s->revision, err) < 0 || sandboxes_load_groups(s, err) < 0 ||
-        store_load_all(s->store, &load, err) < 0 || sandboxes_load_previews(s, err) < 0 ||
-        sandboxes_load_monitors(s, err) < 0)
+        store_load_all(s->store, &load, err) < 0 || sandboxes_load_tallies(s, err) < 0 ||
+        sandboxes_load_previews(s, err) < 0 || sandboxes_load_monitors(s, err) < 0)
         return -1;
 
     struct census census = {0};

@@ -16,6 +16,7 @@
 #include "sandbox/admission.h"
 #include "sandbox/monitors.h"
 #include "sandbox/logs.h"
+#include "sandbox/metrics.h"
 #include "sandbox/sandbox.h"
 #include "sandbox/spec.h"
 
@@ -38,6 +39,15 @@ struct note_record {
     int64_t time_ms;
     enum sandbox_log_level level;
     char *message;
+};
+
+/* tally.c's. */
+struct tally {
+    uint64_t starts, actions, commands;
+    int64_t since_ms; /* it runs since then; 0: it does not */
+    int64_t seen_ms;  /* … and ran for certain then */
+    int64_t ran_ms;   /* before that, all runs together */
+    bool unsaved;
 };
 
 struct sandbox {
@@ -69,6 +79,7 @@ struct sandbox {
     unsigned log_followers;
     unsigned agents;     /* how many it has had: each start brings a new one */
     struct usage *usage; /* metrics.c's; NULL before the first sample */
+    struct tally tally;
 
     char *clone_of; /* id of the sandbox whose files it is still to be given; NULL: none */
     bool copying;   /* that is being done */
@@ -201,6 +212,16 @@ void metrics_stop(struct sandboxes *s); /* on a coroutine: writes what is not wr
 void metrics_free(struct sandboxes *s);
 void metrics_started(struct sandbox *sb); /* its counters begin at zero */
 void metrics_forget(struct sandbox *sb);  /* on a coroutine: its history goes */
+
+/* tally.c */
+void tally_started(struct sandbox *sb);
+void tally_stopped(struct sandbox *sb);
+void tally_recovered(struct sandbox *sb); /* once it is known whether it runs */
+void tally_action(struct sandbox *sb);    /* somebody asks something of what is inside */
+void tally_command(struct sandbox *sb);   /* … to run a command, which is an action too */
+void tally_save(struct sandbox *sb);      /* on a coroutine; failures are logged */
+int sandboxes_load_tallies(struct sandboxes *s, struct error *err); /* sandboxes come first */
+void tally_info(const struct sandbox *sb, struct sandbox_tally *ret_tally);
 
 /* recover.c */
 /* For one whose status says that it runs, and that does not. */

@@ -79,6 +79,7 @@ int sandbox_terminal_open(struct sandboxes *s, const char *workspace, const char
     if (confine(sb, actor, &request, err) < 0)
         return -1;
     sb->had_terminals = true;
+    tally_command(sb);
     return channel_call(channel, &agent_terminal_open_schema, &request, &agent_terminal_schema,
                         arena, ret_terminal, ANSWER_MS, err);
 }

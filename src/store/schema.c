@@ -164,7 +164,14 @@ const struct migration schema_migrations[] = {
          " WHEN instr(NEW.name, '/') > 0 AND NOT EXISTS ("
          "  SELECT 1 FROM sandbox_group WHERE workspace = NEW.workspace"
          "  AND name = substr(NEW.name, 1, instr(NEW.name, '/') - 1))"
-         " BEGIN SELECT RAISE (ABORT, 'no such group'); END;"},
+         " BEGIN SELECT RAISE (ABORT, 'no such group'); END;"
+         /* How long a sandbox has run, and how much it was asked. */
+         "CREATE TABLE tally ("
+         "  sandbox TEXT NOT NULL PRIMARY KEY REFERENCES sandbox (id) ON DELETE CASCADE,"
+         "  starts INTEGER NOT NULL,"
+         "  since_ms INTEGER NOT NULL, seen_ms INTEGER NOT NULL, ran_ms INTEGER NOT NULL,"
+         "  actions INTEGER NOT NULL, commands INTEGER NOT NULL"
+         ") STRICT, WITHOUT ROWID;"},
 };
 const size_t schema_migration_count = ARRAY_LEN(schema_migrations);
 

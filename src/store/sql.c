@@ -76,6 +76,14 @@ static const char *const texts[SQL_COUNT] = {
                       "       created_by, updated_by"
                       " FROM sandbox_group ORDER BY created_ms, id",
 
+    /* One that is gone meanwhile needs none. */
+    [SQL_TALLY_PUT] = "INSERT OR REPLACE INTO tally (sandbox, starts, since_ms, seen_ms, ran_ms,"
+                      "                              actions, commands)"
+                      " SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7"
+                      " WHERE EXISTS (SELECT 1 FROM sandbox WHERE id = ?1)",
+    [SQL_TALLY_ALL] = "SELECT sandbox, starts, since_ms, seen_ms, ran_ms, actions, commands"
+                      " FROM tally",
+
     [SQL_KEY_PUT] = "INSERT INTO key (id, hash, hint, name, workspace, scopes, created_ms,"
                     "                 created_by, expires_ms, last_used_ms)"
                     " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)"

@@ -116,6 +116,21 @@ int store_load_groups(struct store *store,
                       int (*each)(void *ctx, const struct store_group *row, struct error *err),
                       void *ctx, struct error *err);
 
+/* How long a sandbox has run, and how much it was asked; goes with the sandbox. */
+struct store_tally {
+    const char *sandbox_id;
+    uint64_t starts;
+    int64_t since_ms; /* it runs since then; 0: it does not */
+    int64_t seen_ms;  /* … and ran for certain then */
+    int64_t ran_ms;   /* before that, all runs together */
+    uint64_t actions, commands;
+};
+/* Fine when the sandbox is gone. */
+int store_put_tally(struct store *store, const struct store_tally *row, struct error *err);
+int store_load_tallies(struct store *store,
+                       int (*each)(void *ctx, const struct store_tally *row, struct error *err),
+                       void *ctx, struct error *err);
+
 /* Workspaces. "default" is always there. */
 struct store_workspace {
     const char *name;

@@ -302,9 +302,48 @@ def test_end(server):
             assert server.request("GET", f"/v0/sandbox/{box_id}").status == 404
 
 
+def stats(team):
+    answer = team.request("GET", "/stats")
+    assert answer.status == 200, answer
+    found = answer.json()
+    return found["total"], {box["name"]: box for box in found["sandboxes"]}
+
+
+def test_stats(server):
+    with group(server, count=3, spec=SMALL) as team:
+        team.wait("running")
+        busy = team.sandbox("sandbox-1")
+        for _ in range(3):
+            busy.run("true")
+        busy.write("/workspace/x", b"x")
+        team.sandbox("sandbox-3").stop()
+        wait_until(lambda: stats(team)[0]["memory"] > 0, 30, "a sample")
+        total, boxes = stats(team)
+        assert boxes["sandbox-1"]["history"]["commands"] == 3
+        assert boxes["sandbox-1"]["history"]["actions"] == 4
+        assert boxes["sandbox-2"]["history"]["actions"] == 0
+        assert boxes["sandbox-1"]["group"] == team.name
+        assert boxes["sandbox-1"]["limits"]["memory"] == 64 << 20
+        assert "startedAt" in boxes["sandbox-1"]["history"] and "startedAt" not in boxes["sandbox-3"]["history"]
+        assert boxes["sandbox-1"]["history"]["totalSeconds"] > 0 and boxes["sandbox-3"]["history"]["totalSeconds"] > 0
+        assert boxes["sandbox-3"]["history"]["runningSeconds"] == 0
+        assert "memory" not in boxes["sandbox-3"]
+        assert total["allocated"] == {"cpu": 0.2, "memory": 128 << 20, "disk": 192 << 20}
+        assert total["history"]["commands"] == 3 and total["history"]["actions"] == 4
+        assert 0 < total["percent"]["memory"] <= 100
+        assert total["memory"] == sum(box.get("memory", 0) for box in boxes.values())
+        team.sandbox("sandbox-3").start()
+        assert stats(team)[1]["sandbox-3"]["history"]["starts"] == 2
+    with group(server) as empty:
+        total, boxes = stats(empty)
+        assert boxes == {} and total["allocated"] == {"cpu": 0, "memory": 0, "disk": 0}
+        assert total["percent"] == {}
+
+
 def test_unknown_group(server):
     for method, path in (("GET", ""), ("PATCH", ""), ("DELETE", ""), ("POST", "/end"), ("POST", "/start"),
-                         ("POST", "/stop"), ("GET", "/sandbox"), ("POST", "/sandbox")):
+                         ("POST", "/stop"), ("GET", "/stats"), ("GET", "/sandbox"),
+                         ("POST", "/sandbox")):
         answer = server.request(method, f"/v0/groups/nobody{path}", {"spec": {}} if method != "GET" else None)
         assert (answer.status, answer.error()) == (404, "GROUP_NOT_FOUND"), (method, path, answer)
     answer = server.request("POST", "/v0/sandbox", {"metadata": {"group": "nobody"}})

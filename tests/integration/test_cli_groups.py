@@ -30,6 +30,10 @@ def test_life(server, name):
     shown = ok(server.cli("group", "get", name))
     for part in (name, "running", "sandbox-1", "sandbox-2"):
         assert part in shown
+    ok(server.cli("run", f"{name}/sandbox-1", "process", "exec", "true"))
+    stats = ok(server.cli("group", "stats", name)).splitlines()
+    assert [line.split()[0] for line in stats] == ["SANDBOX", "sandbox-1", "sandbox-2", "(all)"]
+    assert [line.split()[-1] for line in stats] == ["COMMANDS", "1", "0", "1"]
     assert ok(server.cli("group", "stop", name, "--wait")).split()[-2] == "stopped"
     assert ok(server.cli("group", "start", name, "--wait")).split()[-2] == "running"
     whole = json.loads(ok(server.cli("group", "get", name, "-o", "json")))

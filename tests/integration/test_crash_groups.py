@@ -4,6 +4,7 @@ end that was acknowledged is finished by whoever comes next."""
 
 import contextlib
 import http.client
+import sqlite3
 import threading
 
 import pytest
@@ -45,11 +46,24 @@ def nothing_left(server):
     wait_until(lambda: server.leaks() == "", 30, server.leaks)
 
 
+def written_commands(path):
+    with contextlib.closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as db:
+        return db.execute("SELECT sum(commands) FROM tally").fetchone()[0]
+
+
 def test_groups_survive(server_factory):
-    server = server_factory()
+    server = server_factory("--metrics-interval", "1")
     made = make(server, "team", 2, env_vars={"A": "1"})
     wait_for(server, "team", "running")
+    for _ in range(2):
+        assert server.request("POST", "/v0/groups/team/sandbox/sandbox-1/process",
+                              {"command": "true", "waitForCompletion": True}).status == 200
+    path = server.data / "db" / "cella.db"
+    wait_until(lambda: written_commands(path) == 2, 60, "the tally on disk")
     crash(server, "supervisor", "warden", "cellad")
+    told = server.request("GET", "/v0/groups/team/stats").json()
+    assert told["total"]["history"]["commands"] == 2
+    assert [box["history"]["starts"] for box in told["sandboxes"]] == [1, 1]
     again = server.request("GET", "/v0/groups/team").json()
     assert again["metadata"] == made["metadata"] and again["spec"] == made["spec"]
     assert [box["id"] for box in again["sandboxes"]] == [box["id"] for box in made["sandboxes"]]

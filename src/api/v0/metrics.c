@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "api/call.h"
+#include "api/v0/usage_json.h"
 #include "base/duration.h"
 #include "sandbox/metrics.h"
 
@@ -122,10 +123,27 @@ int v0_sandbox_metrics(struct http_exchange *x, const struct route_params *param
 
 /* --- all of them --- */
 
-static void add_usage(yyjson_mut_doc *doc, yyjson_mut_val *item, const struct sandbox_usage *usage)
+static void add_tally(yyjson_mut_doc *doc, yyjson_mut_val *item, const struct sandbox_tally *tally)
+{
+    char time[TIME_TEXT_SIZE];
+    yyjson_mut_val *history = yyjson_mut_obj_add_obj(doc, item, "history");
+    if (tally->started_ms != 0) {
+        time_rfc3339(tally->started_ms, time);
+        yyjson_mut_obj_add_strcpy(doc, history, "startedAt", time);
+    }
+    yyjson_mut_obj_add_real(doc, history, "runningSeconds", (double)tally->running_ms / 1000);
+    yyjson_mut_obj_add_real(doc, history, "totalSeconds", (double)tally->total_ms / 1000);
+    yyjson_mut_obj_add_uint(doc, history, "starts", tally->starts);
+    yyjson_mut_obj_add_uint(doc, history, "actions", tally->actions);
+    yyjson_mut_obj_add_uint(doc, history, "commands", tally->commands);
+}
+
+void usage_json(yyjson_mut_doc *doc, yyjson_mut_val *item, const struct sandbox_usage *usage)
 {
     char time[TIME_TEXT_SIZE];
     yyjson_mut_obj_add_str(doc, item, "name", usage->name);
+    if (usage->group != NULL)
+        yyjson_mut_obj_add_str(doc, item, "group", usage->group);
     yyjson_mut_obj_add_str(doc, item, "id", usage->id);
     yyjson_mut_obj_add_str(doc, item, "status", sandbox_status_text(usage->status));
     if (usage->time_ms != 0) {
@@ -140,6 +158,7 @@ static void add_usage(yyjson_mut_doc *doc, yyjson_mut_val *item, const struct sa
     add_cores(doc, limits, "cpu", (double)usage->cpu_millis / 1000);
     yyjson_mut_obj_add_uint(doc, limits, "memory", usage->memory_max);
     yyjson_mut_obj_add_uint(doc, limits, "disk", usage->disk_max);
+    add_tally(doc, item, &usage->tally);
 }
 
 int v0_metrics(struct http_exchange *x, const struct route_params *params, void *ctx,
@@ -151,14 +170,14 @@ int v0_metrics(struct http_exchange *x, const struct route_params *params, void 
     size_t count = 0, total = 0;
     if (api_query_uint(x, "limit", 1, USAGE_LIMIT_MAX, USAGE_LIMIT_MAX, &limit, err) < 0 ||
         api_query_uint(x, "offset", 0, INT32_MAX, 0, &offset, err) < 0 ||
-        sandboxes_usage(call->api->sandboxes, call->workspace, limit, offset, http_arena(x), &items,
-                        &count, &total, err) < 0)
+        sandboxes_usage(call->api->sandboxes, call->workspace, NULL, limit, offset, http_arena(x),
+                        &items, &count, &total, err) < 0)
         return -1;
     yyjson_mut_val *root;
     yyjson_mut_doc *doc = api_json_new(http_arena(x), &root);
     yyjson_mut_val *list = yyjson_mut_obj_add_arr(doc, root, "sandboxes");
     for (size_t i = 0; i < count; i++)
-        add_usage(doc, yyjson_mut_arr_add_obj(doc, list), &items[i]);
+        usage_json(doc, yyjson_mut_arr_add_obj(doc, list), &items[i]);
     yyjson_mut_obj_add_uint(doc, root, "total", total);
     yyjson_mut_obj_add_uint(doc, root, "limit", limit);
     yyjson_mut_obj_add_uint(doc, root, "offset", offset);
