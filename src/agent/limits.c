@@ -142,7 +142,7 @@ static int receive_fds(int socket, int fds[LIMIT_FDS])
         return -1;
     size_t count = (rights->cmsg_len - CMSG_LEN(0)) / sizeof(int);
     memcpy(fds, CMSG_DATA(rights), count * sizeof(int));
-    if (count == LIMIT_FDS)
+    if (count == LIMIT_FDS && !(message.msg_flags & MSG_CTRUNC))
         return 1;
     for (size_t i = 0; i < count; i++)
         close(fds[i]);

@@ -168,6 +168,33 @@ static void exec_request_with_everything(void **state)
     assert_int_equal(request.exec.max_restarts, RESTARTS_UNLIMITED);
 }
 
+static void exec_request_with_limits(void **state)
+{
+    struct process_request request;
+    struct error err;
+    yyjson_val *body =
+        value_of(*state, "{\"command\":\"make\",\"limits\":{\"memory\":\"256Mi\",\"timeout\":10,"
+                         "\"processes\":16,\"output\":1000,\"openFiles\":64}}");
+    assert_int_equal(process_exec_from_json(*state, body, &request, &err), 0);
+    assert_int_equal(request.exec.limits.memory_bytes, 256 << 20);
+    assert_int_equal(request.exec.limits.time_ms, 10000);
+    assert_int_equal(request.exec.limits.processes, 16);
+    assert_int_equal(request.exec.limits.output_bytes, 1000);
+    assert_int_equal(request.exec.limits.open_files, 64);
+    assert_int_equal(request.exec.timeout_ms, 0);
+
+    static const struct command_limits none;
+    static const char *const empty[] = {"{\"command\":\"make\"}",
+                                        "{\"command\":\"make\",\"limits\":null}",
+                                        "{\"command\":\"make\",\"limits\":{}}",
+                                        "{\"command\":\"make\",\"limits\":{\"memory\":null}}"};
+    for (size_t i = 0; i < ARRAY_LEN(empty); i++) {
+        body = value_of(*state, empty[i]);
+        assert_int_equal(process_exec_from_json(*state, body, &request, &err), 0);
+        assert_memory_equal(&request.exec.limits, &none, sizeof(none));
+    }
+}
+
 static void a_program_and_its_arguments(void **state)
 {
     static const char words[] = "printf\0%s\0\0a b;c\0";
@@ -193,6 +220,20 @@ static void exec_requests_refused(void **state)
         {"{\"command\":5}", ERROR_INVALID_ARGUMENT, "command"},
         {"{\"command\":{}}", ERROR_INVALID_ARGUMENT, "command"},
         {"{\"command\":[]}", ERROR_INVALID_ARGUMENT, "command"},
+        {"{\"command\":\"a\",\"limits\":5}", ERROR_INVALID_ARGUMENT, "limits"},
+        {"{\"command\":\"a\",\"limits\":{\"x\":1}}", ERROR_UNKNOWN_FIELD, "\"x\""},
+        {"{\"command\":\"a\",\"limits\":{\"memory\":\"1Mi\"}}", ERROR_INVALID_QUANTITY,
+         "limits.memory"},
+        {"{\"command\":\"a\",\"limits\":{\"memory\":\"-1Gi\"}}", ERROR_INVALID_QUANTITY,
+         "limits.memory"},
+        {"{\"command\":\"a\",\"limits\":{\"output\":\"0\"}}", ERROR_INVALID_QUANTITY,
+         "limits.output"},
+        {"{\"command\":\"a\",\"limits\":{\"processes\":0}}", ERROR_INVALID_ARGUMENT,
+         "limits.processes"},
+        {"{\"command\":\"a\",\"limits\":{\"openFiles\":3}}", ERROR_INVALID_ARGUMENT,
+         "limits.openFiles"},
+        {"{\"command\":\"a\",\"limits\":{\"timeout\":1.5}}", ERROR_INVALID_ARGUMENT,
+         "limits.timeout"},
         {"{\"command\":[\"\"]}", ERROR_INVALID_ARGUMENT, "command"},
         {"{\"command\":[\"ls\",1]}", ERROR_INVALID_ARGUMENT, "command"},
         {"{\"command\":[\"ls\",null]}", ERROR_INVALID_ARGUMENT, "command"},
@@ -273,6 +314,7 @@ int main(void)
         api_test(exec_request_whole),
         api_test(exec_request_least),
         api_test(exec_request_with_everything),
+        api_test(exec_request_with_limits),
         api_test(a_program_and_its_arguments),
         api_test(exec_requests_refused),
         api_test(a_command_has_a_limit),
