@@ -165,6 +165,26 @@ def check_clone(server, box):
     copy.delete()
 
 
+def check_untrusted(server, box):
+    """Neither processes nor privileges, and memory to write to. Its kernel is another one, too."""
+    guest = server.create(trustLevel="untrusted")
+    try:
+        done = guest.exec(["grep", "-E", "CapBnd|NoNewPrivs", "/proc/self/status"], timeout=60)
+        assert done.stdout.split() == ["CapBnd:", "0" * 16, "NoNewPrivs:", "1"], done
+        probe = ("import os\n"
+                 "try: os.fork()\n"
+                 "except OSError as error: print(error.errno)\n"
+                 "try: open('/etc/x', 'w')\n"
+                 "except OSError as error: print(error.errno)\n"
+                 "print(os.statvfs('/tmp').f_blocks * os.statvfs('/tmp').f_frsize >> 20)\n")
+        done = guest.exec(["python3", "-c", probe], timeout=60)
+        assert done.stdout.split() == ["1", "30", "64"], done
+        guest.write("/workspace/f", b"kept in memory")
+        assert guest.read("/workspace/f") == b"kept in memory"
+    finally:
+        guest.delete()
+
+
 def check_delete(server, box):
     box.delete()
     assert server.list() == []
@@ -175,7 +195,7 @@ CHECKS = [check_hierarchy, check_exec, check_files, check_memory_limit, check_pr
           check_command_limits,
           check_metrics, check_logs, check_kill_of_a_tree, check_disk_quota,
           check_cgroups_are_out_of_reach, check_crash, check_stop_and_start, check_update,
-          check_clone, check_delete]
+          check_clone, check_untrusted, check_delete]
 
 
 def attempt(name, run):
