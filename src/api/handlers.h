@@ -35,7 +35,7 @@ route_handler v0_sandbox_clone, v0_sandbox_update, v0_sandbox_patch;
 route_handler v0_sandbox_logs;
 
 /* v0/metrics.c */
-route_handler v0_sandbox_metrics, v0_metrics;
+route_handler v0_sandbox_metrics, v0_metrics, v0_machine, v0_sandbox_resize;
 
 /* v0/filesystem.c */
 route_handler v0_file_get, v0_file_put, v0_file_delete;

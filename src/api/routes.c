@@ -71,6 +71,9 @@ const struct route api_routes[] = {
     ROUTE("GET",    "/v0/groups/{group}/sandbox", SCOPE_READ, v0_sandbox_list),
     ROUTE("POST",   "/v0/groups/{group}/sandbox", SCOPE_WRITE, v0_sandbox_create),
 
+    ROUTE("POST",   "/v0/sandbox/{name}/resize", SCOPE_WRITE, v0_sandbox_resize),
+
+    ROUTE("GET",    "/v0/machine",              SCOPE_READ,   v0_machine),
     ROUTE("GET",    "/v0/metrics",              SCOPE_READ,   v0_metrics),
 
     /* First, because a page asks for many things at once. */

@@ -86,6 +86,26 @@ static const struct option_row list_options[] = {
     END_OF_OPTIONS,
 };
 
+/* The limits besides cpu, memory and disk. */
+#define MORE_LIMITS                                                                                \
+    TEXT("pids", "N", "processes and threads: 100"),                                              \
+    TEXT("disk-read", "QUANTITY", "bytes read from disk per second: 50M"),                        \
+    TEXT("disk-write", "QUANTITY", "bytes written to disk per second: 50M"),                      \
+    TEXT("disk-read-ops", "N", "reads from disk per second"),                                     \
+    TEXT("disk-write-ops", "N", "writes to disk per second"),                                     \
+    TEXT("network-in", "QUANTITY", "bytes received per second"),                                  \
+    TEXT("network-out", "QUANTITY", "bytes sent per second"),                                     \
+    TEXT("memory-bandwidth", "QUANTITY", "bytes to and from memory per second; or 10%")
+
+static const struct option_row resize_options[] = {
+    TEXT("cpu", "QUANTITY", "cores: 1, 0.5, 500m; or a share of the machine: 25%"),
+    TEXT("memory", "QUANTITY", "512Mi, 1Gi, 10%"),
+    TEXT("disk", "QUANTITY", "quota of its writable layer: 10Gi, 5%"),
+    MORE_LIMITS,
+    TEXT("factor", "X", "all that it has times this: 0.5, 2"),
+    END_OF_OPTIONS,
+};
+
 static const struct option_row create_options[] = {
     TEXT("name", "NAME", "a DNS label; the server makes one up when none is given"),
     TEXT("group", "GROUP", "the group that it is to be in, and inherits from"),
@@ -93,6 +113,7 @@ static const struct option_row create_options[] = {
     TEXT("cpu", "QUANTITY", "cores: 1, 0.5, 500m"),
     TEXT("memory", "QUANTITY", "512Mi, 1Gi"),
     TEXT("disk", "QUANTITY", "quota of its writable layer: 10Gi"),
+    MORE_LIMITS,
     ENV_OPTION,
     LABEL_OPTION("a label; may be given several times"),
     TRUST_OPTIONS("standard"),
@@ -133,6 +154,7 @@ static const struct option_row clone_options[] = {
     TEXT("cpu", "QUANTITY", "cores: 1, 0.5, 500m (default: as the source has)"),
     TEXT("memory", "QUANTITY", "512Mi, 1Gi (default: as the source has)"),
     TEXT("disk", "QUANTITY", "quota, what it begins with included (default: as the source has)"),
+    MORE_LIMITS,
     ENV_OPTION,
     LABEL_OPTION("a label instead of the source's; may be given several times"),
     TRUST_OPTIONS("as the source's"),
@@ -146,6 +168,7 @@ static const struct option_row update_options[] = {
     TEXT("cpu", "QUANTITY", "cores: 1, 0.5, 500m"),
     TEXT("memory", "QUANTITY", "512Mi, 1Gi"),
     TEXT("disk", "QUANTITY", "quota of its writable layer: 10Gi"),
+    MORE_LIMITS,
     ENV_OPTION,
     {.name = "remove-env", .repeats = true, .kind = OPTION_TEXT, .value = "NAME",
      .help = "take an environment variable away"},
@@ -317,7 +340,7 @@ static const struct option_row server_options[] = {
     TEXT("volume-size", "BYTES", "size of the volume for sandboxes, as 20G (made on the first start)"),
     CHOICE("storage", "auto|btrfs|plain", "where sandboxes keep their files (default: auto)"),
     CHOICE("log-level", "error|warn|info|debug", "how much it says (default: info)"),
-    TEXT("overcommit", "FACTORS", "how often it may be promised: cpu=4,memory=1.5,disk=1, or one for all (default: cpu=500,memory=100,disk=500)"),
+    TEXT("overcommit", "FACTORS", "how often it may be promised: cpu=4,memory=1.5,disk=1, or one for all (default: cpu=1000,memory=200,disk=1000)"),
     TEXT("capacity", "QUANTITIES", "what there is to promise, where the kernel's word is not right: memory=8Gi,networkIn=125M"),
     TEXT("metrics-interval", "SECONDS", "between two samples of what a sandbox uses, 1 to 60 (default: 10)"),
     END_OF_OPTIONS,
@@ -356,6 +379,10 @@ static const struct verb_row verbs[] = {
      "Also while it runs: limits change at once, all of them or none, and commands started from then on "
      "have the new environment.",
      update_options, VERB_REMOTE, verb_sandbox_update},
+    {SANDBOXES, "sandbox resize NAME", "change its limits, or multiply them",
+     "Also while it runs: all of them or none, and never below what is in use. A limit is a quantity or "
+     "a share of the machine.",
+     resize_options, VERB_REMOTE, verb_sandbox_resize},
     {SANDBOXES, "sandbox start NAME", "start one that is stopped",
      NULL, change_options, VERB_REMOTE, verb_sandbox_start},
     {SANDBOXES, "sandbox resume NAME", "the same as start",
@@ -490,6 +517,10 @@ static const struct verb_row verbs[] = {
      "Runs in the foreground, as root. On the first start it makes the data folder and an API key in "
      "it; commands on the same machine find both by themselves.",
      server_options, VERB_LOCAL, verb_server},
+    {MACHINE, "machine", "show what the machine has, what is promised and what is used",
+     "TIMES is how often a resource may be promised (cella server --overcommit). Sandboxes are those of "
+     "the workspace; the sums are over all.",
+     NULL, VERB_REMOTE, verb_machine},
     {MACHINE, "doctor", "check that this machine can run sandboxes",
      "Says what is missing and how to get it; the exit status is 1 when something is missing that "
      "sandboxes need. With --leaks it lists what a server of the data folder has left on the machine "

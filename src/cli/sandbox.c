@@ -202,6 +202,7 @@ static int print_sandbox(yyjson_val *root, struct error *err)
     add_pairs(&out, "Labels", yyjson_ptr_get(root, "/metadata/labels"));
     add_pairs(&out, "Env", yyjson_ptr_get(root, "/spec/env_vars"));
     add_security(&out, yyjson_ptr_get(root, "/spec/security"));
+    usage_write(yyjson_obj_get(root, "usage"), &out);
     add_events(&out, yyjson_obj_get(root, "events"));
     return output_buf(&out, err);
 }

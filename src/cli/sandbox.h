@@ -3,6 +3,7 @@
 
 /* What the verbs of `cella sandbox` share. */
 
+#include "base/buf.h"
 #include "base/slice.h"
 #include "cli/args.h"
 #include "cli/command.h"
@@ -18,6 +19,12 @@ struct slice sandbox_full_name(const struct invocation *inv, yyjson_val *sandbox
 
 /* metadata and spec of what the options of create ask for. */
 yyjson_mut_doc *sandbox_create_body(const struct invocation *inv);
+
+/* The limits that options give, as members of an object. */
+void resources_add(const struct args *args, yyjson_mut_doc *doc, yyjson_mut_val *object);
+
+/* What a sandbox uses of its limits, as a table; nothing when the answer does not say. */
+void usage_write(yyjson_val *usage, struct buf *out);
 
 /* --wait and --no-wait: which one? INVALID_ARGUMENT for both. */
 int wants_to_wait(const struct args *args, bool *ret_wait, struct error *err);

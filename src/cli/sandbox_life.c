@@ -175,19 +175,38 @@ static void add_security(const struct args *args, yyjson_mut_doc *doc, yyjson_mu
     }
 }
 
+void resources_add(const struct args *args, yyjson_mut_doc *doc, yyjson_mut_val *object)
+{
+    static const struct {
+        const char *option, *name;
+    } rows[] = {
+        {"cpu", "cpu"},
+        {"memory", "memory"},
+        {"disk", "disk"},
+        {"pids", "pids"},
+        {"disk-read", "diskRead"},
+        {"disk-write", "diskWrite"},
+        {"disk-read-ops", "diskReadOps"},
+        {"disk-write-ops", "diskWriteOps"},
+        {"network-in", "networkIn"},
+        {"network-out", "networkOut"},
+        {"memory-bandwidth", "memoryBandwidth"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+        add_text(doc, object, rows[i].name, args_option(args, rows[i].option, NULL));
+}
+
 /* metadata and spec with what the options of create, clone and update have in common. */
 static yyjson_mut_doc *body_of(const struct invocation *inv, yyjson_mut_val **ret_metadata,
                                yyjson_mut_val **ret_spec)
 {
-    static const char *const resources[] = {"cpu", "memory", "disk"};
     const struct args *args = inv->args;
     yyjson_mut_val *root;
     yyjson_mut_doc *doc = client_body(inv->client, &root);
     yyjson_mut_val *metadata = yyjson_mut_obj_add_obj(doc, root, "metadata");
     yyjson_mut_val *spec = yyjson_mut_obj_add_obj(doc, root, "spec");
     yyjson_mut_val *limits = yyjson_mut_obj_add_obj(doc, spec, "resources");
-    for (size_t i = 0; i < ARRAY_LEN(resources); i++)
-        add_text(doc, limits, resources[i], args_option(args, resources[i], NULL));
+    resources_add(args, doc, limits);
     client_add_pairs(args, "label", doc, metadata, "labels");
     client_add_env(inv->client, args, doc, spec, "env_vars");
     add_security(args, doc, spec);

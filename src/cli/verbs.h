@@ -23,6 +23,9 @@ verb_function verb_sandbox_metrics;
 /* top.c */
 verb_function verb_top;
 
+/* machine.c */
+verb_function verb_machine, verb_sandbox_resize;
+
 /* file.c */
 verb_function verb_file_read, verb_file_ls, verb_file_write, verb_file_rm;
 

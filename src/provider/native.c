@@ -328,6 +328,16 @@ static int native_delegate(struct provider *p, const char *id, int ret_fds[LIMIT
     return 0;
 }
 
+static int native_machine(struct provider *p, struct arena *arena,
+                          struct warden_machine *ret_machine, struct error *err)
+{
+    struct channel *channel;
+    if (ready_channel(native_of(p), &channel, err) < 0)
+        return -1;
+    return channel_call(channel, &warden_machine_ask_schema, NULL, &warden_machine_schema, arena,
+                        ret_machine, CALL_TIMEOUT_MS, err);
+}
+
 static int native_about(struct provider *p, struct warden_about *ret_about, struct error *err)
 {
     struct channel *channel;
@@ -365,6 +375,7 @@ static const struct provider_ops native_ops = {
     .connect = native_connect,
     .dial = native_dial,
     .delegate = native_delegate,
+    .machine = native_machine,
     .about = native_about,
     .free = native_free,
 };

@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/arena.h"
 #include "base/error.h"
 #include "loop/loop.h"
 #include "wire/messages.h"
@@ -53,6 +54,9 @@ struct provider_ops {
     /* Has a running sandbox's agent be able to limit single commands. What it is to be handed for
      * that is in ret_fds, in the order of AGENT_LIMITS; -1: there is nothing to be handed over. */
     int (*delegate)(struct provider *p, const char *id, int ret_fds[LIMIT_FDS], struct error *err);
+    /* What there is below the sandboxes. Strings are in the arena. */
+    int (*machine)(struct provider *p, struct arena *arena, struct warden_machine *ret_machine,
+                   struct error *err);
     /* What is in force, for people: storage and cgroups. Strings belong to the provider. */
     int (*about)(struct provider *p, struct warden_about *ret_about, struct error *err);
     void (*free)(struct provider *p);

@@ -4,7 +4,7 @@
  * The sums, and the factors. By default a promise is a ceiling and not a reservation: the sandboxes
  * that agents leave around are idle nearly always, and whoever makes a hundred with the ordinary
  * 1 core, 1 GiB and 10 GiB has a machine in mind that holds them. So the default factors let a
- * machine of two cores and 16 GiB fill up with a thousand of those. An operator who wants every
+ * machine of two cores and 8 GiB fill up with a thousand of those. An operator who wants every
  * promise to be kept at every moment says --overcommit 1.
  */
 
@@ -24,11 +24,12 @@
 enum { ITEM_MAX = 64 };
 
 /* Cores and the rates are shared moment by moment, and too many promises make everybody slower.
- * Memory that is not there ends processes, and a full disk fails writes: those stay lower. */
+ * Memory that is not there ends processes, so that stays lower. A quota of 10 GiB is generous, most
+ * layers stay nearly empty, and what is really free is what the factor is applied to. */
 static const uint64_t default_overcommit[RESOURCE_COUNT] = {
-    [RESOURCE_CPU] = 50000,
-    [RESOURCE_MEMORY] = 10000,
-    [RESOURCE_DISK] = 50000,
+    [RESOURCE_CPU] = 100000,
+    [RESOURCE_MEMORY] = 20000,
+    [RESOURCE_DISK] = 100000,
     [RESOURCE_PIDS] = 100000,
     [RESOURCE_DISK_READ] = 10000,
     [RESOURCE_DISK_WRITE] = 10000,

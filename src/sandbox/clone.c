@@ -72,7 +72,9 @@ static int check_request(struct sandboxes *s, const struct sandbox_clone *reques
                            err) < 0 ||
         (request->env != NULL && spec_check_env(*request->env, err) < 0))
         return -1;
-    if (metadata_check(&metadata, err) < 0)
+    struct auto_lower lower;
+    if (metadata_check(&metadata, err) < 0 ||
+        (row->auto_lower.len > 0 && auto_lower_parse(row->auto_lower, &lower, err) < 0))
         return -1;
     return check_disk(s, source, &limits, err);
 }
@@ -96,6 +98,7 @@ int sandboxes_clone(struct sandboxes *s, const struct sandbox_clone *request, st
         .memory = resources.memory,
         .disk = resources.disk,
         .resources = resources_pack(&resources, arena),
+        .auto_lower = request->auto_lower != NULL ? *request->auto_lower : source.auto_lower,
         .env = request->env != NULL ? *request->env : source.env,
         .enabled = request->enabled != NULL ? *request->enabled : source.enabled,
         .created_by = request->actor,

@@ -107,6 +107,7 @@ static struct sandbox *insert(struct sandboxes *s, const struct group *group,
     struct sandbox *sb = sandbox_new(s, row, err);
     if (sb == NULL)
         return NULL;
+    capacity_keep_fresh(s);
     enum promise_kind kind = row->enabled ? PROMISE_ALL : PROMISE_DISK;
     if (admission_reserve(&s->admission, &sb->promise, kind, &sb->limits, err) < 0 ||
         sandbox_insert(sb, err) < 0) {
@@ -213,6 +214,9 @@ static int check_request(struct sandboxes *s, const struct sandbox_create *reque
         trust_check_limits(&request->security, limits.memory_bytes, limits.cpu_millis, ret_security,
                            err) < 0)
         return -1;
+    struct auto_lower lower;
+    if (request->auto_lower.len > 0 && auto_lower_parse(request->auto_lower, &lower, err) < 0)
+        return -1;
     return spec_check_env(request->env, err) < 0 ? -1 : metadata_check(&request->metadata, err);
 }
 
@@ -231,6 +235,7 @@ int sandbox_create_row(struct sandboxes *s, const struct sandbox_create *request
         .memory = resources.memory,
         .disk = resources.disk,
         .resources = resources_pack(&resources, arena),
+        .auto_lower = request->auto_lower,
         .env = request->env,
         .enabled = request->enabled,
         .created_by = request->actor,

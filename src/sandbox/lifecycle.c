@@ -44,6 +44,7 @@ static int start_once(struct sandbox *sb, struct error *err)
     if (image_resolve(sb->image, &image, err) < 0)
         return -1;
     spec_plan(sb->id, sb->name, image, &sb->limits, &plan);
+    plan.memory_bandwidth = spec_bandwidth_share(&sb->owner->admission.machine, &sb->limits);
     trust_plan(&sb->security, &plan);
     sb->exited = false;
     if (p->ops->start(p, &plan, &started, err) < 0 &&

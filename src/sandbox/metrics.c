@@ -134,6 +134,7 @@ static void take_sample(struct sandbox *sb, const struct warden_sample *sample)
     u->time_ms = into.time_ms;
     series_add(&u->series, &into);
     u->unsaved = true;
+    sandbox_measured(sb);
 }
 
 struct batch {
@@ -446,29 +447,38 @@ int sandbox_metrics(struct sandboxes *s, const char *workspace, const char *name
     return 0;
 }
 
+struct sandbox_load sandbox_load(const struct sandbox *sb)
+{
+    const struct usage *u = sb->usage;
+    if (!is_running(sb) || u == NULL || u->sampled_ms == 0)
+        return (struct sandbox_load){.cpu = NAN, .memory = NAN, .disk = NAN};
+    return (struct sandbox_load){.time_ms = u->time_ms,
+                                 .cpu = u->cpu,
+                                 .memory = u->memory,
+                                 .disk = u->disk,
+                                 .tasks = u->tasks};
+}
+
 static void describe(const struct sandbox *sb, struct arena *arena, struct sandbox_usage *to)
 {
+    const struct sandbox_load load = sandbox_load(sb);
     *to = (struct sandbox_usage){
         .id = arena_strdup(arena, sb->id),
         .name = arena_strdup(arena, sb->name),
         .group = sb->group == NULL ? NULL : arena_strdup(arena, sb->group->name),
         .status = sb->status,
-        .cpu = NAN,
-        .memory = NAN,
-        .disk = NAN,
-        .cpu_millis = sb->limits.cpu_millis,
-        .memory_max = sb->limits.memory_bytes,
-        .disk_max = sb->limits.disk_bytes,
+        .time_ms = load.time_ms,
+        .cpu = load.cpu,
+        .memory = load.memory,
+        .disk = load.disk,
+        .tasks = load.tasks,
+        .limits = sb->limits,
     };
     tally_info(sb, &to->tally);
-    const struct usage *u = sb->usage;
-    if (!is_running(sb) || u == NULL || u->sampled_ms == 0)
-        return;
-    to->time_ms = u->time_ms;
-    to->cpu = u->cpu;
-    to->memory = u->memory;
-    to->disk = u->disk;
-    to->tasks = u->tasks;
+    if (sb->promise.kind == PROMISE_ALL)
+        to->allocated = sb->promise.limits;
+    else if (sb->promise.kind == PROMISE_DISK)
+        to->allocated.disk_bytes = sb->promise.limits.disk_bytes;
 }
 
 static bool is_in(const struct sandbox *sb, const char *workspace, const char *group)

@@ -54,8 +54,8 @@ struct sandbox_usage {
     double cpu;          /* cores, lately; NAN: not known */
     double memory, disk; /* bytes; NAN: not known */
     uint64_t tasks;      /* processes and threads */
-    uint64_t cpu_millis; /* the limits */
-    uint64_t memory_max, disk_max;
+    struct spec_limits limits;
+    struct spec_limits allocated; /* what of them it is promised: its disk, while it is stopped */
 };
 
 /* Those of a workspace, or of one group of it (NULL: all), oldest first; samples that are not fresh

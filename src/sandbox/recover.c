@@ -9,6 +9,7 @@
 
 #include "sandbox/sandbox.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -212,6 +213,11 @@ int sandboxes_recover(struct sandboxes *s, struct error *err)
         census_release(&census);
         return error_prefix(err, "asking what runs");
     }
+    struct warden_about about;
+    if (s->provider->ops->about(s->provider, &about, err) == 0 && about.storage != NULL)
+        snprintf(s->words.storage, sizeof(s->words.storage), "%s", about.storage);
+    if (capacity_look(s, err) < 0)
+        log_warn("looking at the machine: %s", err->message);
     each_sandbox(s, &census, resume);
     remove_strangers(s, &census);
     census_release(&census);

@@ -57,6 +57,8 @@ static void sandbox_free(struct sandbox *sb)
     free(sb->key);
     free((char *)sb->image);
     resources_release(&sb->resources);
+    free(sb->lower);
+    free(sb->auto_lower);
     free(sb->env);
     metadata_release(&sb->metadata);
     free(sb->clone_of);
@@ -138,6 +140,7 @@ struct sandbox *sandbox_new(struct sandboxes *s, const struct store_sandbox *row
     copy_actor(sb->updated_by, row->updated_by);
     if (enter_group(sb, row, err) < 0 || sandbox_status_parse(row->status, &sb->status, err) < 0 ||
         trust_from_text(row->trust_level, row->security, &sb->security, err) < 0 ||
+        sandbox_set_auto_lower(sb, row->auto_lower, err) < 0 ||
         spec_limits(&s->admission.machine, &sb->resources, &sb->limits, err) < 0) {
         sandbox_free(sb);
         return NULL;
@@ -276,6 +279,8 @@ void sandbox_info(const struct sandbox *sb, struct arena *arena, struct sandbox_
         .image = arena_strdup(arena, sb->image),
         .resources = resources_arena(&sb->resources, arena),
         .limits = sb->limits,
+        .load = sandbox_load(sb),
+        .auto_lower = {arena_dup(arena, sb->auto_lower, sb->auto_lower_len), sb->auto_lower_len},
         .env = {arena_dup(arena, sb->env, sb->env_len), sb->env_len},
         .metadata = metadata_info(&sb->metadata, arena),
         .security = sb->security,
@@ -295,8 +300,8 @@ void sandbox_info(const struct sandbox *sb, struct arena *arena, struct sandbox_
  */
 static const char *event_word(const char *text)
 {
-    static const char *const words[] = {"CREATE", "START",  "STOP",    "DELETE", "CLONE",
-                                        "RESUME", "UPDATE", "SUCCESS", "FAILURE"};
+    static const char *const words[] = {"CREATE", "START",  "STOP",   "DELETE",  "CLONE",
+                                        "RESUME", "UPDATE", "RESIZE", "SUCCESS", "FAILURE"};
     for (size_t i = 0; i < ARRAY_LEN(words); i++)
         if (strcmp(words[i], text) == 0)
             return words[i];
@@ -373,6 +378,7 @@ void sandbox_row(const struct sandbox *sb, struct arena *arena, struct store_san
         .memory = info.resources.memory,
         .disk = info.resources.disk,
         .resources = resources_pack(&info.resources, arena),
+        .auto_lower = info.auto_lower,
         .env = info.env,
         .enabled = info.enabled,
         .created_ms = info.created_ms,

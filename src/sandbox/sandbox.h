@@ -61,6 +61,14 @@ struct sandbox_event {
     uint64_t revision;
 };
 
+/* The newest sample of a sandbox that runs; time_ms 0, and NAN: there is none. */
+struct sandbox_load {
+    int64_t time_ms;
+    double cpu; /* cores */
+    double memory, disk;
+    uint64_t tasks;
+};
+
 struct sandbox_info {
     const char *id;
     const char *workspace;
@@ -69,6 +77,8 @@ struct sandbox_info {
     const char *image;
     struct sandbox_resources resources; /* cpu, memory and disk are never NULL */
     struct spec_limits limits;          /* what they come to on this machine */
+    struct slice auto_lower;            /* sandbox/auto_lower.h's list; empty: off */
+    struct sandbox_load load;
     struct slice env;
     struct sandbox_metadata metadata;
     struct trust_options security;
@@ -108,6 +118,7 @@ struct sandbox_create {
     const char *name;  /* NULL: the server makes one up */
     const char *image;
     struct sandbox_resources resources;
+    struct slice auto_lower; /* sandbox/auto_lower.h's list; empty: off */
     struct slice env;
     struct sandbox_metadata metadata;
     struct trust_request security;
@@ -157,6 +168,7 @@ struct sandbox_clone {
     const char *image;                      /* NULL, or what the source has: INVALID_ARGUMENT */
     const char *name;                       /* NULL: the server makes one up */
     struct sandbox_resources resources;     /* NULL: as the source has them */
+    const struct slice *auto_lower;         /* NULL: as the source has it */
     const struct slice *env;                /* NULL: as the source has it */
     const struct slice *labels;             /* NULL: as the source has them */
     const char *external_id, *display_name; /* NULL: none; never the source's */
@@ -183,6 +195,9 @@ struct sandbox_update {
     uint64_t revision;                  /* it has to have this one; 0: any */
     const char *image;                  /* NULL, or what it has: INVALID_ARGUMENT */
     struct sandbox_resources resources; /* NULL each: as it is */
+    double factor;                      /* its limits times this, instead of resources; 0: none */
+    const char *resized;                /* what its event says; NULL: an ordinary update */
+    const struct slice *auto_lower;     /* NULL: as it is; empty: off */
     const struct slice *env;            /* NULL: as it is. Commands started from now on see it */
     const struct slice *labels;         /* NULL: as they are */
     bool merge; /* env and labels change those that they name; an item without '=' goes */
@@ -197,7 +212,7 @@ struct sandbox_update {
 /*
  * All of it or nothing; a running sandbox has its new limits when this returns. INVALID_QUANTITY,
  * INVALID_ARGUMENT, ALREADY_EXISTS (the external id), REVISION_CONFLICT, RESOURCE_IN_USE (more
- * memory or disk is in use than it would have).
+ * memory, disk or processes are in use than it would have), INSUFFICIENT_RESOURCES.
  */
 int sandboxes_update(struct sandboxes *s, const struct sandbox_update *request, struct arena *arena,
                      struct sandbox_info *ret_info, struct error *err);

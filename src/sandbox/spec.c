@@ -148,5 +148,18 @@ void spec_plan(const char *id, const char *name, const char *image,
         .pids_max = limits->pids,
         .disk_bytes = limits->disk_bytes,
         .shm_bytes = shm,
+        .disk_read_bytes = limits->disk_read,
+        .disk_write_bytes = limits->disk_write,
+        .disk_read_ops = limits->disk_read_ops,
+        .disk_write_ops = limits->disk_write_ops,
     };
+}
+
+uint64_t spec_bandwidth_share(const struct machine *machine, const struct spec_limits *limits)
+{
+    uint64_t total = machine->total[RESOURCE_MEMORY_BANDWIDTH];
+    if (limits->memory_bandwidth == 0 || total == 0)
+        return 0;
+    uint64_t percent = limits->memory_bandwidth / (total / 100 + 1);
+    return percent < 1 ? 1 : percent > 100 ? 100 : percent;
 }

@@ -33,3 +33,6 @@ int spec_check_env(struct slice env, struct error *err);
 /* The plan for the warden. Strings are borrowed. */
 void spec_plan(const char *id, const char *name, const char *image,
                const struct spec_limits *limits, struct plan *ret_plan);
+/* Memory bandwidth as the hardware knows it: in per cent of the machine's, 1…100; 0: no limit. It
+ * is not in spec_plan()'s plan, which knows no machine. */
+uint64_t spec_bandwidth_share(const struct machine *machine, const struct spec_limits *limits);

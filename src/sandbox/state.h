@@ -14,6 +14,7 @@
 #include "loop/co.h"
 #include "provider/channel.h"
 #include "sandbox/admission.h"
+#include "sandbox/auto_lower.h"
 #include "sandbox/monitors.h"
 #include "sandbox/logs.h"
 #include "sandbox/metrics.h"
@@ -61,7 +62,10 @@ struct sandbox {
     const char *image;                  /* what was asked for; owned */
     struct sandbox_resources resources; /* owned strings */
     struct spec_limits limits;
-    struct promise promise; /* what it is counted with for admission */
+    struct promise promise;   /* what it is counted with for admission */
+    struct auto_lower *lower; /* NULL: its limits stay as they are */
+    char *auto_lower;         /* the same as the list that it came as */
+    size_t auto_lower_len;
     char *env;
     size_t env_len;
     struct sandbox_metadata metadata; /* owned strings */
@@ -133,6 +137,14 @@ struct group {
     UT_hash_handle by_name;
 };
 
+/* What the warden last said about the machine. */
+struct machine_words {
+    uint64_t flags; /* enum machine_flags */
+    char storage[128], disk_io[256], memory_bandwidth[256];
+    int64_t looked_ms;
+    bool looking;
+};
+
 struct sandboxes {
     struct loop *loop;
     struct store *store;
@@ -142,6 +154,7 @@ struct sandboxes {
     struct group *groups;     /* by workspace/name, oldest first */
     struct preview *previews; /* by id */
     struct admission admission;
+    struct machine_words words;
     uint64_t revision;
     int64_t last_created_ms;
     unsigned drivers; /* driver coroutines at work */
@@ -211,7 +224,17 @@ int metrics_start(struct sandboxes *s, struct error *err); /* when all sandboxes
 void metrics_stop(struct sandboxes *s); /* on a coroutine: writes what is not written yet */
 void metrics_free(struct sandboxes *s);
 void metrics_started(struct sandbox *sb); /* its counters begin at zero */
-void metrics_forget(struct sandbox *sb);  /* on a coroutine: its history goes */
+struct sandbox_load sandbox_load(const struct sandbox *sb);
+void metrics_forget(struct sandbox *sb); /* on a coroutine: its history goes */
+
+/* capacity.c */
+int capacity_look(struct sandboxes *s, struct error *err); /* on a coroutine: asks the warden */
+void capacity_keep_fresh(struct sandboxes *s); /* has that done if it was long ago; waits not */
+
+/* lower.c */
+void sandbox_measured(struct sandbox *sb); /* there is a new sample of it */
+/* Takes the setting over (sandbox/auto_lower.h's list); an empty one switches it off. */
+int sandbox_set_auto_lower(struct sandbox *sb, struct slice list, struct error *err);
 
 /* tally.c */
 void tally_started(struct sandbox *sb);

@@ -22,7 +22,7 @@
 #include "sandbox/create.h"
 #include "sandbox/metadata.h"
 
-enum { WAIT_MS = 120 * 1000 };
+enum { WAIT_MS = 120 * 1000, FACTOR_MAX = 1000 };
 
 /* What it is to be, whole: on the heap, as a sandbox keeps it. */
 struct change {
@@ -128,11 +128,41 @@ static int plan_security(const struct sandbox *sb, const struct sandbox_update *
                               &change->security, err);
 }
 
+/* Everything that it was given, times the factor. */
+static int multiply(const struct sandbox *sb, const struct sandbox_update *request,
+                    struct arena *arena, struct sandbox_resources *resources, struct error *err)
+{
+    enum { PAGE = 4096 };
+    if (request->factor == 0)
+        return 0;
+    if (resources_given(&request->resources))
+        return error_set(err, ERROR_INVALID_ARGUMENT,
+                         "factor: either it or the resources themselves, not both");
+    if (!(request->factor > 0 && request->factor <= FACTOR_MAX))
+        return error_set(err, ERROR_INVALID_ARGUMENT, "factor: %g is not above 0 and at most %d",
+                         request->factor, FACTOR_MAX);
+    for (int i = 0; i < RESOURCE_COUNT; i++) {
+        if (sb->resources.of[i] == NULL)
+            continue;
+        uint64_t value = (uint64_t)((double)sb->limits.of[i] * request->factor);
+        if (i == (int)RESOURCE_MEMORY || i == (int)RESOURCE_DISK)
+            value = (value + PAGE - 1) / PAGE * PAGE;
+        resources->of[i] = spec_text((enum resource)i, value, arena);
+    }
+    return 0;
+}
+
 static int plan_change(const struct sandbox *sb, const struct sandbox_update *request,
                        struct arena *arena, struct change *change, struct error *err)
 {
     const struct sandbox_metadata *had = &sb->metadata;
-    const struct sandbox_resources resources = resources_over(&request->resources, &sb->resources);
+    struct sandbox_resources resources = resources_over(&request->resources, &sb->resources);
+    struct auto_lower lower;
+    if (multiply(sb, request, arena, &resources, err) < 0)
+        return -1;
+    if (request->auto_lower != NULL && request->auto_lower->len > 0 &&
+        auto_lower_parse(*request->auto_lower, &lower, err) < 0)
+        return -1;
     struct slice env = new_list(request, request->env, (struct slice){sb->env, sb->env_len}, arena);
     const struct sandbox_metadata metadata = {
         .labels = new_list(request, request->labels, had->labels, arena),
@@ -163,11 +193,17 @@ static int apply_once(struct sandbox *sb, struct error *err)
     struct provider *p = sb->owner->provider;
     struct plan plan;
     spec_plan(sb->id, sb->name, "", &sb->limits, &plan);
-    const struct warden_update update = {.id = sb->id,
-                                         .memory_bytes = plan.memory_bytes,
-                                         .cpu_millis = plan.cpu_millis,
-                                         .pids_max = plan.pids_max,
-                                         .disk_bytes = plan.disk_bytes};
+    const struct warden_update update = {
+        .id = sb->id,
+        .memory_bytes = plan.memory_bytes,
+        .cpu_millis = plan.cpu_millis,
+        .pids_max = plan.pids_max,
+        .disk_bytes = plan.disk_bytes,
+        .disk_read_bytes = plan.disk_read_bytes,
+        .disk_write_bytes = plan.disk_write_bytes,
+        .disk_read_ops = plan.disk_read_ops,
+        .disk_write_ops = plan.disk_write_ops,
+        .memory_bandwidth = spec_bandwidth_share(&sb->owner->admission.machine, &sb->limits)};
     return p->ops->update(p, &update, err);
 }
 
@@ -235,6 +271,7 @@ void sandbox_restore_limits(struct sandbox *sb)
 static int commit(struct sandbox *sb, const struct sandbox_update *request, struct change *change,
                   struct error *err)
 {
+    struct error ignored;
     struct change old = {.resources = sb->resources,
                          .limits = sb->limits,
                          .env = sb->env,
@@ -251,7 +288,12 @@ static int commit(struct sandbox *sb, const struct sandbox_update *request, stru
         sb->enabled = *request->enabled;
     sb->unsettled = false;
     snprintf(sb->updated_by, sizeof(sb->updated_by), "%s", request->actor);
-    sandbox_add_event(sb, "UPDATE", "SUCCESS", "Sandbox updated successfully");
+    if (request->auto_lower != NULL)
+        sandbox_set_auto_lower(sb, *request->auto_lower, &ignored); /* it was read before */
+    if (request->resized != NULL)
+        sandbox_add_event(sb, "RESIZE", "SUCCESS", request->resized);
+    else
+        sandbox_add_event(sb, "UPDATE", "SUCCESS", "Sandbox updated successfully");
     return sandbox_save(sb, true, err);
 }
 
@@ -297,11 +339,12 @@ static int update(struct sandbox *sb, const struct sandbox_update *request, stru
 
 static bool changes_nothing(const struct sandbox_update *request)
 {
-    return !resources_given(&request->resources) && request->env == NULL &&
-           request->labels == NULL && request->external_id == NULL &&
-           request->display_name == NULL && request->blaxel_spec == NULL &&
-           request->enabled == NULL && request->image == NULL && request->security.level == NULL &&
-           request->security.given == 0 && !request->security.hosts;
+    return !resources_given(&request->resources) && request->factor == 0 &&
+           request->auto_lower == NULL && request->env == NULL && request->labels == NULL &&
+           request->external_id == NULL && request->display_name == NULL &&
+           request->blaxel_spec == NULL && request->enabled == NULL && request->image == NULL &&
+           request->security.level == NULL && request->security.given == 0 &&
+           !request->security.hosts;
 }
 
 /* One at a time, and whoever waits looks at the revision when its turn has come. */

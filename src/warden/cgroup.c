@@ -26,10 +26,8 @@
 enum { GROUP_PATH_MAX = 64, PROCS_TEXT_MAX = 64 * 1024, STAT_TEXT_MAX = 4096 };
 
 static const char *const tree_names[CGROUP_TREES] = {
-    [CGROUP_UNIFIED] = "cgroup2",
-    [CGROUP_MEMORY] = "memory",
-    [CGROUP_CPU] = "cpu",
-    [CGROUP_PIDS] = "pids",
+    [CGROUP_UNIFIED] = "cgroup2", [CGROUP_MEMORY] = "memory", [CGROUP_CPU] = "cpu",
+    [CGROUP_PIDS] = "pids",       [CGROUP_BLKIO] = "blkio",
 };
 
 /* ---- values ---- */

@@ -15,8 +15,9 @@
  * are set differs and is a backend's business:
  *
  *   v2   all of them at <id>
- *   v1   memory:/cella-<instance>/<id> holds agent and commands, cpu: and pids: the commands only,
- *        so that a busy sandbox can still be talked to
+ *   v1   memory:/cella-<instance>/<id> holds agent and commands (as does blkio:, which only those
+ *        have that limit disk I/O), cpu: and pids: the commands only, so that a busy sandbox can
+ *        still be talked to
  *
  * Nobody moves a process by writing to cgroup.procs: that takes a lock which every fork on the
  * machine reads, and when it was not taken lately it waits for an RCU grace period, 10 ms and more.
@@ -31,9 +32,17 @@
 
 #include "base/error.h"
 #include "base/limits.h"
+#include "warden/iodev.h"
 #include "wire/messages.h"
 
-enum cgroup_tree { CGROUP_UNIFIED, CGROUP_MEMORY, CGROUP_CPU, CGROUP_PIDS, CGROUP_TREES };
+enum cgroup_tree {
+    CGROUP_UNIFIED,
+    CGROUP_MEMORY,
+    CGROUP_CPU,
+    CGROUP_PIDS,
+    CGROUP_BLKIO,
+    CGROUP_TREES
+};
 
 struct cgroup_backend;
 
@@ -44,12 +53,21 @@ struct cgroups {
     int mounts[CGROUP_TREES];       /* where each tree is mounted; -1: not used by the backend */
     int parents[CGROUP_TREES];      /* cella-<instance> in it */
     int parent_tasks[CGROUP_TREES]; /* v1: the way out of a sandbox's limits */
+    struct io_devices devices;      /* whose I/O is limited */
+    bool io_controller;             /* v2: there is one */
+};
+
+/* Rates of disk I/O, bytes and operations per second. 0: no limit. */
+struct io_limits {
+    uint64_t read_bytes, write_bytes;
+    uint64_t read_ops, write_ops;
 };
 
 struct cgroup_limits {
     uint64_t memory_bytes;
     uint64_t cpu_millis;
     uint64_t pids_max;
+    struct io_limits io;
     uid_t owner; /* the sandbox's root, outside */
 };
 
@@ -59,7 +77,7 @@ struct cgroup_limits {
  * there, and then to each of leave. Commands join the limits through the last `join_count` of
  * enter.
  */
-enum { CGROUP_ENTER_MAX = 3, CGROUP_LEAVE_MAX = 2 };
+enum { CGROUP_ENTER_MAX = 4, CGROUP_LEAVE_MAX = 2 };
 
 struct cgroup_set {
     int group; /* the sandbox's own in the cgroup2 tree */
@@ -114,6 +132,16 @@ void cgroup_set_release(struct cgroup_set *set);
  */
 int cgroup_resize(const struct cgroups *cgroups, const char *id, const struct cgroup_limits *limits,
                   struct error *err);
+
+/* ---- rates (cgroup_io.c) ---- */
+
+bool io_limits_any(const struct io_limits *io);
+/* Whether rates can be limited on this machine. Where not, setting them does nothing. */
+bool cgroup_has_io(const struct cgroups *cgroups);
+/* Sets the rates of a sandbox, making the group where it needs one of its own; with `runs`, what
+ * runs of it is moved there. */
+int cgroup_limit_io(const struct cgroups *cgroups, const char *id, const struct io_limits *io,
+                    bool runs, struct error *err);
 
 /*
  * Lets the sandbox's root, which is `owner` outside, limit memory and processes of single commands,

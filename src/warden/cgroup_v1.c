@@ -19,8 +19,8 @@
 
 enum { PATH_SIZE = 64 };
 
-static const enum cgroup_tree trees[] = {CGROUP_UNIFIED, CGROUP_MEMORY, CGROUP_CPU, CGROUP_PIDS,
-                                         CGROUP_TREES};
+static const enum cgroup_tree trees[] = {CGROUP_UNIFIED, CGROUP_MEMORY, CGROUP_CPU,
+                                         CGROUP_PIDS,    CGROUP_BLKIO,  CGROUP_TREES};
 
 /*
  * Buffers of TCP and UDP sockets are not counted as memory here but in a counter of their own,
@@ -86,7 +86,7 @@ static int resize(const struct cgroups *cgroups, const char *id, const struct cg
     struct error failure;
     if (set_limits(cgroups, id, limits, limits->memory_bytes > before, &failure) == 0) {
         limit_sockets(cgroups, id, limits->memory_bytes);
-        return 0;
+        return cgroup_limit_io(cgroups, id, &limits->io, true, err);
     }
     if (failure.sys == EBUSY)
         return cgroup_memory_in_use(err, cgroup_read_number(memory, id, "memory.usage_in_bytes"),
@@ -102,17 +102,22 @@ static int limit(const struct cgroups *cgroups, const char *id, const struct cgr
     for (int tree = CGROUP_MEMORY; tree <= CGROUP_PIDS; tree++)
         if (mkdirat(cgroups->parents[tree], id, 0755) < 0)
             return error_sys(err, "making the cgroup %s", id);
-    if (set_limits(cgroups, id, limits, false, err) < 0)
+    bool io = io_limits_any(&limits->io) && cgroup_has_io(cgroups);
+    if (set_limits(cgroups, id, limits, false, err) < 0 ||
+        cgroup_limit_io(cgroups, id, &limits->io, false, err) < 0)
         return -1;
     limit_sockets(cgroups, id, limits->memory_bytes);
 
+    /* The agent stays in the first ones, and commands are born there; the others they join. */
+    static const enum cgroup_tree order[] = {CGROUP_BLKIO, CGROUP_MEMORY, CGROUP_CPU, CGROUP_PIDS};
     snprintf(path, sizeof(path), "%s/tasks", id);
-    for (int tree = CGROUP_MEMORY; tree <= CGROUP_PIDS; tree++) {
-        if (cgroup_open_tasks(cgroups->parents[tree], path, &set->enter[set->enter_count], err) < 0)
+    for (size_t i = io ? 0 : 1; i < ARRAY_LEN(order); i++) {
+        int parent = cgroups->parents[order[i]];
+        if (cgroup_open_tasks(parent, path, &set->enter[set->enter_count], err) < 0)
             return -1;
         set->enter_count++;
     }
-    set->join_count = set->enter_count - 1; /* all but memory, where the agent already is */
+    set->join_count = 2;
     set->leave[set->leave_count++] = cgroups->parent_tasks[CGROUP_CPU];
     set->leave[set->leave_count++] = cgroups->parent_tasks[CGROUP_PIDS];
     return 0;

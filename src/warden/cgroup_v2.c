@@ -27,8 +27,15 @@ static int prepare(struct cgroups *cgroups, struct error *err)
     if (file_write_at(cgroups->mounts[CGROUP_UNIFIED], "cgroup.subtree_control",
                       "+memory +cpu +pids", err) < 0)
         return error_prefix(err, "enabling cgroup controllers");
-    return file_write_at(cgroups->parents[CGROUP_UNIFIED], "cgroup.subtree_control",
-                         "+memory +cpu +pids", err);
+    if (file_write_at(cgroups->parents[CGROUP_UNIFIED], "cgroup.subtree_control",
+                      "+memory +cpu +pids", err) < 0)
+        return -1;
+    /* Not every machine has it, and nothing but rates needs it. */
+    cgroups->io_controller =
+        file_write_at(cgroups->mounts[CGROUP_UNIFIED], "cgroup.subtree_control", "+io", NULL) ==
+            0 &&
+        file_write_at(cgroups->parents[CGROUP_UNIFIED], "cgroup.subtree_control", "+io", NULL) == 0;
+    return 0;
 }
 
 static int set_limits(const struct cgroups *cgroups, const char *id,
@@ -62,14 +69,18 @@ static int resize(const struct cgroups *cgroups, const char *id, const struct cg
     }
     if (used > wanted)
         return cgroup_memory_in_use(err, used, wanted);
-    return set_limits(cgroups, id, limits, err);
+    if (set_limits(cgroups, id, limits, err) < 0)
+        return -1;
+    return cgroup_limit_io(cgroups, id, &limits->io, true, err);
 }
 
 /* A command is born below this group, and so under its limits: there is nothing to join. */
 static int limit(const struct cgroups *cgroups, const char *id, const struct cgroup_limits *limits,
                  struct cgroup_set *set, struct error *err)
 {
-    return set_limits(cgroups, id, limits, err);
+    if (set_limits(cgroups, id, limits, err) < 0)
+        return -1;
+    return cgroup_limit_io(cgroups, id, &limits->io, false, err);
 }
 
 const struct cgroup_backend cgroup_v2 = {

@@ -30,6 +30,11 @@ static const struct bound {
     {"pids_max", offsetof(struct plan, pids_max), 8, 4 * MIB},
     {"disk_bytes", offsetof(struct plan, disk_bytes), 1 * MIB, 1024 * TIB},
     {"shm_bytes", offsetof(struct plan, shm_bytes), 4 * KIB, 1024 * TIB},
+    {"disk_read_bytes", offsetof(struct plan, disk_read_bytes), 0, 1024 * TIB},
+    {"disk_write_bytes", offsetof(struct plan, disk_write_bytes), 0, 1024 * TIB},
+    {"disk_read_ops", offsetof(struct plan, disk_read_ops), 0, UINT32_MAX},
+    {"disk_write_ops", offsetof(struct plan, disk_write_ops), 0, UINT32_MAX},
+    {"memory_bandwidth", offsetof(struct plan, memory_bandwidth), 0, 100},
 };
 
 enum {
@@ -123,5 +128,10 @@ int plan_check_update(const struct warden_update *update, struct error *err)
     plan.memory_bytes = update->memory_bytes;
     plan.cpu_millis = update->cpu_millis;
     plan.pids_max = update->pids_max;
+    plan.disk_read_bytes = update->disk_read_bytes;
+    plan.disk_write_bytes = update->disk_write_bytes;
+    plan.disk_read_ops = update->disk_read_ops;
+    plan.disk_write_ops = update->disk_write_ops;
+    plan.memory_bandwidth = update->memory_bandwidth;
     return plan_check(&plan, err);
 }

@@ -199,6 +199,13 @@ static int handle_stats(struct connection *connection, uint32_t id, const union 
     return 0;
 }
 
+static int handle_machine(struct connection *connection, uint32_t id, const union request *request,
+                          struct error *err)
+{
+    machine_answer(connection, id);
+    return 0;
+}
+
 static int handle_clone(struct connection *connection, uint32_t id, const union request *request,
                         struct error *err)
 {
@@ -250,7 +257,7 @@ static const struct {
     {&warden_list_schema, handle_list},         {&warden_clone_schema, handle_clone},
     {&warden_update_schema, handle_update},     {&warden_fits_schema, handle_fits},
     {&warden_stats_schema, handle_stats},       {&warden_socket_schema, handle_socket},
-    {&warden_delegate_schema, handle_delegate},
+    {&warden_delegate_schema, handle_delegate}, {&warden_machine_ask_schema, handle_machine},
 };
 
 int request_handle(struct connection *connection, const struct frame_header *header,

@@ -23,8 +23,22 @@ struct resize {
     bool only_looks; /* whether the files would fit */
     uint64_t disk_bytes;
     struct cgroup_limits limits;
+    uint64_t memory_bandwidth;
+    pid_t pid;
     struct waiter *waiters;
 };
+
+/* More processes than the new limit would go on, and none could be made. */
+static int check_tasks(const struct warden *warden, const struct resize *resize, struct error *err)
+{
+    struct warden_sample sample = {.id = resize->id};
+    cgroup_sample(&warden->cgroups, resize->id, &sample);
+    if (sample.tasks <= resize->limits.pids_max)
+        return 0;
+    return error_set(err, ERROR_RESOURCE_IN_USE,
+                     "pids: %llu processes and threads are more than the new limit of %llu",
+                     (unsigned long long)sample.tasks, (unsigned long long)resize->limits.pids_max);
+}
 
 /* What can be refused comes before what lasts. Setting a quota cannot, short of a broken disk;
  * whoever asked then asks for the old limits again. */
@@ -34,7 +48,10 @@ static int run(struct job *job, struct error *err)
     const struct warden *warden = job->warden;
     if (storage_fits(&warden->storage, resize->id, resize->disk_bytes, err) < 0)
         return -1;
-    if (resize->runs && cgroup_resize(&warden->cgroups, resize->id, &resize->limits, err) < 0)
+    if (resize->runs && (check_tasks(warden, resize, err) < 0 ||
+                         cgroup_resize(&warden->cgroups, resize->id, &resize->limits, err) < 0 ||
+                         resctrl_limit(&warden->resctrl, resize->id, resize->memory_bandwidth,
+                                       resize->pid, err) < 0))
         return -1;
     return storage_limit(&warden->storage, resize->id, resize->disk_bytes, err);
 }
@@ -61,7 +78,8 @@ static int check_room(const struct warden *warden, struct error *err)
     return 0;
 }
 
-static int check_sandbox(struct warden *warden, const char *id, bool *ret_runs, struct error *err)
+static int check_sandbox(struct warden *warden, const char *id, bool *ret_runs, pid_t *ret_pid,
+                         struct error *err)
 {
     const struct sandbox *sandbox = sandbox_find(warden, id);
     if (sandbox != NULL && sandbox->state != SANDBOX_RUNNING)
@@ -70,6 +88,7 @@ static int check_sandbox(struct warden *warden, const char *id, bool *ret_runs, 
         if (!r->only_looks && strcmp(r->id, id) == 0)
             return error_set(err, ERROR_CONFLICT, "the limits of sandbox %s are being changed", id);
     *ret_runs = sandbox != NULL;
+    *ret_pid = sandbox != NULL ? sandbox->pid : 0;
     return check_room(warden, err);
 }
 
@@ -101,11 +120,16 @@ int resize_request(struct connection *connection, uint32_t id, const struct ward
         .disk_bytes = request->disk_bytes,
         .limits = {.memory_bytes = request->memory_bytes,
                    .cpu_millis = request->cpu_millis,
-                   .pids_max = request->pids_max},
+                   .pids_max = request->pids_max,
+                   .io = {.read_bytes = request->disk_read_bytes,
+                          .write_bytes = request->disk_write_bytes,
+                          .read_ops = request->disk_read_ops,
+                          .write_ops = request->disk_write_ops}},
+        .memory_bandwidth = request->memory_bandwidth,
     };
     snprintf(resize.id, sizeof(resize.id), "%s", request->id);
     if (plan_check_update(request, err) < 0 ||
-        check_sandbox(connection->warden, request->id, &resize.runs, err) < 0)
+        check_sandbox(connection->warden, request->id, &resize.runs, &resize.pid, err) < 0)
         return -1;
     return add_resize(connection, id, &resize, run, err);
 }

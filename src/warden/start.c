@@ -120,6 +120,10 @@ static int step_cgroups(struct start *start, struct error *err)
     const struct cgroup_limits limits = {.memory_bytes = plan->memory_bytes,
                                          .cpu_millis = plan->cpu_millis,
                                          .pids_max = plan->pids_max,
+                                         .io = {.read_bytes = plan->disk_read_bytes,
+                                                .write_bytes = plan->disk_write_bytes,
+                                                .read_ops = plan->disk_read_ops,
+                                                .write_ops = plan->disk_write_ops},
                                          .owner = start->birth.base};
     return cgroup_make(&start->warden->cgroups, start->sandbox->id, &limits, &start->birth.cgroups,
                        err);
@@ -183,6 +187,11 @@ static int step_clone(struct start *start, struct error *err)
     sandbox->pid = pid;
     sandbox->ours = true;
     sandbox->start_time = process_start_time(pid);
+    struct error unlimited; /* the hardware has few groups */
+    if (resctrl_limit(&start->warden->resctrl, sandbox->id, start->birth.plan->memory_bandwidth,
+                      pid, &unlimited) < 0)
+        log_warn("sandbox %s: its memory bandwidth is not limited: %s", sandbox->id,
+                 unlimited.message);
     close(start->birth.channel[1]);
     start->birth.channel[1] = -1;
     return 0;

@@ -216,6 +216,7 @@ static void finish(struct sandbox *sandbox)
     struct error err = {0}, removal_failure;
     const struct error *failed = NULL;
     int r = cgroup_remove(&warden->cgroups, sandbox->id, &err);
+    resctrl_remove(&warden->resctrl, sandbox->id);
     if (r < 0)
         log_error("sandbox %s: %s", sandbox->id, err.message);
     if (r <= 0) {

@@ -183,6 +183,17 @@ static int make_folders(struct warden *warden, struct error *err)
     return 0;
 }
 
+/* Layers, the file below their volume, and what the host's image is made of. */
+static void find_disks(struct warden *warden)
+{
+    const char *const paths[] = {warden->data, "/usr", "/"};
+    char volume[PATH_MAX];
+    if (snprintf(volume, sizeof(volume), "%s/" LAYOUT_VOLUME, warden->data) < (int)sizeof(volume))
+        io_devices_add(&warden->cgroups.devices, volume);
+    for (size_t i = 0; i < ARRAY_LEN(paths); i++)
+        io_devices_add(&warden->cgroups.devices, paths[i]);
+}
+
 /* In this order: the volume and the run folders are mounted where everybody sees them, everything
  * else is opened in the warden's own mount namespace, so that parts of it can be cloned. */
 static int open_parts(struct warden *warden, struct error *err)
@@ -210,7 +221,11 @@ static int open_parts(struct warden *warden, struct error *err)
     ids_init(&warden->ids, warden->data, warden->instance);
     if (storage_open(&warden->storage, err) < 0)
         return -1;
-    return cgroups_open(&warden->cgroups, warden->instance, true, err);
+    if (cgroups_open(&warden->cgroups, warden->instance, true, err) < 0)
+        return -1;
+    find_disks(warden);
+    resctrl_open(&warden->resctrl, "/sys/fs/resctrl", warden->instance);
+    return 0;
 }
 
 /* ---- events ---- */
@@ -374,6 +389,7 @@ int warden_shutdown(struct warden *warden, struct error *err)
     meter_stop(&warden->meter);
     cgroups_remove_parents(&warden->cgroups);
     cgroups_close(&warden->cgroups);
+    resctrl_close(&warden->resctrl);
     image_close(&warden->host);
     storage_close(&warden->storage);
     int *const fds[] = {&warden->agents_fd, &warden->records_fd, &warden->images_fd,

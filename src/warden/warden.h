@@ -20,6 +20,7 @@
 #include "warden/image.h"
 #include "warden/meter.h"
 #include "warden/record.h"
+#include "warden/resctrl.h"
 #include "warden/sandbox.h"
 #include "warden/source.h"
 #include "warden/stage.h"
@@ -65,6 +66,7 @@ struct warden {
     struct stage stage;
     struct storage storage;
     struct cgroups cgroups;
+    struct resctrl resctrl;
     struct ids ids;
     struct image host;
     struct undertaker undertaker;
@@ -119,6 +121,8 @@ void answer_started(struct sandbox *sandbox);
 void announce_exit(struct sandbox *sandbox);
 struct waiter *waiter_new(struct waiter from);
 
+/* Answers WARDEN_MACHINE (machine.c). */
+void machine_answer(struct connection *connection, uint32_t id);
 /* Answers WARDEN_STATS (stats.c). */
 void stats_answer(struct connection *connection, uint32_t id, const struct warden_stats *request);
 /* ---- copies (copy.c) and new limits (resize.c): 0 when it will be answered later ---- */

@@ -72,8 +72,24 @@ static const struct wire_field plan_fields[] = {
     U64(8, struct plan, shm_bytes),
     U64(9, struct plan, flags),
     U64(10, struct plan, scratch_bytes),
+    U64(20, struct plan, disk_read_bytes),
+    U64(21, struct plan, disk_write_bytes),
+    U64(22, struct plan, disk_read_ops),
+    U64(23, struct plan, disk_write_ops),
+    U64(24, struct plan, memory_bandwidth),
 };
 SCHEMA(warden_start_schema, WARDEN_START, struct plan, plan_fields);
+
+static const struct wire_field machine_fields[] = {
+    U64(1, struct warden_machine, flags),
+    U64(2, struct warden_machine, disk_total),
+    U64(3, struct warden_machine, disk_used),
+    U64(4, struct warden_machine, disk_free),
+    STR(5, struct warden_machine, disk_io, TEXT_MAX),
+    STR(6, struct warden_machine, memory_bandwidth, TEXT_MAX),
+};
+SCHEMA_EMPTY(warden_machine_ask_schema, WARDEN_MACHINE_ASK);
+SCHEMA(warden_machine_schema, WARDEN_MACHINE, struct warden_machine, machine_fields);
 
 static const struct wire_field started_fields[] = {
     U64(1, struct warden_started, pid),
@@ -145,9 +161,16 @@ static const struct wire_field warden_clone_fields[] = {
 SCHEMA(warden_clone_schema, WARDEN_CLONE, struct warden_clone, warden_clone_fields);
 
 static const struct wire_field warden_update_fields[] = {
-    STR_REQUIRED(1, struct warden_update, id, ID_MAX), U64(2, struct warden_update, memory_bytes),
-    U64(3, struct warden_update, cpu_millis),          U64(4, struct warden_update, pids_max),
+    STR_REQUIRED(1, struct warden_update, id, ID_MAX),
+    U64(2, struct warden_update, memory_bytes),
+    U64(3, struct warden_update, cpu_millis),
+    U64(4, struct warden_update, pids_max),
     U64(5, struct warden_update, disk_bytes),
+    U64(6, struct warden_update, disk_read_bytes),
+    U64(7, struct warden_update, disk_write_bytes),
+    U64(8, struct warden_update, disk_read_ops),
+    U64(9, struct warden_update, disk_write_ops),
+    U64(10, struct warden_update, memory_bandwidth),
 };
 SCHEMA(warden_update_schema, WARDEN_UPDATE, struct warden_update, warden_update_fields);
 
@@ -549,6 +572,8 @@ const struct wire_schema *const wire_schemas[] = {
     &warden_fits_schema,
     &warden_update_schema,
     &warden_clone_schema,
+    &warden_machine_ask_schema,
+    &warden_machine_schema,
     &warden_stats_schema,
     &warden_sample_schema,
     &warden_socket_schema,

@@ -35,6 +35,9 @@ enum wire_type {
     WARDEN_UPDATE = 26, /* struct warden_update → WIRE_OK once all limits are in force */
     WARDEN_FITS = 27,   /* struct warden_fits → WIRE_OK, or RESOURCE_IN_USE */
 
+    WARDEN_MACHINE_ASK = 28, /* → WARDEN_MACHINE */
+    WARDEN_MACHINE = 29,
+
     WARDEN_STATS = 40, /* struct warden_stats → WARDEN_SAMPLE of those that run …, then WIRE_OK */
     WARDEN_SAMPLE = 41,
 
@@ -151,10 +154,30 @@ struct plan {
     uint64_t memory_bytes;
     uint64_t cpu_millis; /* thousandths of a core */
     uint64_t pids_max;
-    uint64_t disk_bytes;    /* quota of the writable layer */
-    uint64_t shm_bytes;     /* size of /dev/shm */
-    uint64_t flags;         /* enum plan_flags */
-    uint64_t scratch_bytes; /* with PLAN_READ_ONLY_ROOT */
+    uint64_t disk_bytes;                        /* quota of the writable layer */
+    uint64_t shm_bytes;                         /* size of /dev/shm */
+    uint64_t flags;                             /* enum plan_flags */
+    uint64_t scratch_bytes;                     /* with PLAN_READ_ONLY_ROOT */
+    uint64_t disk_read_bytes, disk_write_bytes; /* per second; 0: no limit, as in the next ones */
+    uint64_t disk_read_ops, disk_write_ops;
+    uint64_t memory_bandwidth; /* per cent of the machine's */
+};
+
+enum machine_flags {
+    MACHINE_OWN_VOLUME = 1 << 0, /* disk_used counts layers, and nothing else */
+    MACHINE_LIMITS_READS = 1 << 1,
+    MACHINE_LIMITS_WRITES = 1 << 2, /* all of them; else direct ones at most */
+    MACHINE_LIMITS_MEMORY_BANDWIDTH = 1 << 3,
+};
+
+/* What there is to give, and which of the limits in a plan are more than words here. */
+struct warden_machine {
+    uint64_t flags;      /* enum machine_flags */
+    uint64_t disk_total; /* bytes that layers could take in all, those they take included */
+    uint64_t disk_used;
+    uint64_t disk_free;           /* really, below a sparse volume */
+    const char *disk_io;          /* for people: how rates are limited, or why not */
+    const char *memory_bandwidth; /* the same */
 };
 
 struct warden_started {
@@ -223,6 +246,9 @@ struct warden_update {
     uint64_t cpu_millis;
     uint64_t pids_max;
     uint64_t disk_bytes;
+    uint64_t disk_read_bytes, disk_write_bytes; /* as a plan's */
+    uint64_t disk_read_ops, disk_write_ops;
+    uint64_t memory_bandwidth;
 };
 
 /* Whether the files of a sandbox would fit. */
@@ -663,7 +689,8 @@ extern const struct wire_schema wire_ok_schema, wire_error_schema;
 extern const struct wire_schema warden_hello_schema, warden_about_schema, warden_start_schema,
     warden_started_schema, warden_stop_schema, warden_remove_schema, warden_list_schema,
     warden_entry_schema, warden_exited_schema, warden_stats_schema, warden_sample_schema,
-    warden_clone_schema, warden_update_schema, warden_fits_schema;
+    warden_clone_schema, warden_update_schema, warden_fits_schema, warden_machine_ask_schema,
+    warden_machine_schema;
 extern const struct wire_schema warden_socket_schema, warden_delegate_schema;
 extern const struct wire_schema agent_hello_schema, agent_about_schema, agent_exec_schema,
     agent_wait_schema, agent_get_schema, agent_list_schema, agent_process_schema, agent_stop_schema,

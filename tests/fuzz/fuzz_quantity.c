@@ -28,6 +28,18 @@ static void check(const char *text, int (*parse)(const char *, uint64_t *, struc
         abort();
 }
 
+static int parse_share(const char *text, uint64_t *ret_value, struct error *err)
+{
+    const uint64_t whole = UINT64_C(1) << 60;
+    uint64_t value;
+    if (quantity_share(text, whole, &value, err) < 0)
+        return -1;
+    if (value > whole || !quantity_is_share(text))
+        abort();
+    *ret_value = value;
+    return 0;
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     _cleanup_free_ char *text = malloc(size + 1);
@@ -38,6 +50,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     text[size] = '\0';
     check(text, quantity_cpu, ERROR_INVALID_QUANTITY);
     check(text, quantity_bytes, ERROR_INVALID_QUANTITY);
+    check(text, quantity_count, ERROR_INVALID_QUANTITY);
+    check(text, parse_share, ERROR_INVALID_QUANTITY);
     check(text, duration_seconds, ERROR_INVALID_ARGUMENT);
     return 0;
 }

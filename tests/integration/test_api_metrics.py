@@ -121,7 +121,9 @@ def test_all_at_once(server, box):
         items = {item["name"]: item for item in answer.json()["sandboxes"]}
         running = items[box.name]
         assert running["status"] == "running" and running["memory"] > 0 and running["disk"] >= 0
-        assert running["limits"] == {"cpu": 1.0, "memory": 512 << 20, "disk": 1 << 30}
+        assert running["limits"] == {"cpu": 1.0, "memory": 512 << 20, "disk": 1 << 30,
+                                     "pids": 1024}
+        assert 0 <= running["percent"]["memory"] <= 100
         assert items[stopped.name]["status"] == "stopped"
         assert "memory" not in items[stopped.name]
         box.spawn("sleep 1000 & sleep 1000 & wait")

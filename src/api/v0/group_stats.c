@@ -31,11 +31,9 @@ static void sum_up(struct sums *sums, const struct sandbox_usage *usage)
     sums->memory += known(usage->memory);
     sums->disk += known(usage->disk);
     sums->processes += usage->tasks;
-    sums->disk_held += (double)usage->disk_max;
-    if (usage->status != SANDBOX_STOPPED && usage->status != SANDBOX_FAILED) {
-        sums->cpu_held += (double)usage->cpu_millis / 1000;
-        sums->memory_held += (double)usage->memory_max;
-    }
+    sums->disk_held += (double)usage->allocated.disk_bytes;
+    sums->cpu_held += (double)usage->allocated.cpu_millis / 1000;
+    sums->memory_held += (double)usage->allocated.memory_bytes;
     sums->running += usage->status == SANDBOX_RUNNING;
     sums->actions += usage->tally.actions;
     sums->commands += usage->tally.commands;

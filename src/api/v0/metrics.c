@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "api/call.h"
+#include "api/v0/amounts_json.h"
 #include "api/v0/usage_json.h"
 #include "base/duration.h"
 #include "sandbox/metrics.h"
@@ -155,9 +156,16 @@ void usage_json(yyjson_mut_doc *doc, yyjson_mut_val *item, const struct sandbox_
         yyjson_mut_obj_add_uint(doc, item, "processes", usage->tasks);
     }
     yyjson_mut_val *limits = yyjson_mut_obj_add_obj(doc, item, "limits");
-    add_cores(doc, limits, "cpu", (double)usage->cpu_millis / 1000);
-    yyjson_mut_obj_add_uint(doc, limits, "memory", usage->memory_max);
-    yyjson_mut_obj_add_uint(doc, limits, "disk", usage->disk_max);
+    add_cores(doc, limits, "cpu", (double)usage->limits.cpu_millis / 1000);
+    yyjson_mut_obj_add_uint(doc, limits, "memory", usage->limits.memory_bytes);
+    yyjson_mut_obj_add_uint(doc, limits, "disk", usage->limits.disk_bytes);
+    yyjson_mut_obj_add_uint(doc, limits, "pids", usage->limits.pids);
+    yyjson_mut_val *percent = yyjson_mut_obj_add_obj(doc, item, "percent");
+    percent_add(doc, percent, "cpu", usage->cpu * 1000, (double)usage->limits.cpu_millis);
+    percent_add(doc, percent, "memory", usage->memory, (double)usage->limits.memory_bytes);
+    percent_add(doc, percent, "disk", usage->disk, (double)usage->limits.disk_bytes);
+    if (usage->time_ms != 0)
+        percent_add(doc, percent, "pids", (double)usage->tasks, (double)usage->limits.pids);
     add_tally(doc, item, &usage->tally);
 }
 

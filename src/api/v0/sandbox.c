@@ -13,6 +13,7 @@
 #include "api/call.h"
 #include "api/handlers.h"
 #include "api/v0/sandbox_json.h"
+#include "api/v0/amounts_json.h"
 #include "sandbox/processes.h"
 
 int sandbox_reply(struct http_exchange *x, int status, const struct api *api,
@@ -68,7 +69,13 @@ int v0_sandbox_get(struct http_exchange *x, const struct route_params *params, v
     if (sandboxes_get(call->api->sandboxes, call->workspace, route_param(params, "name"),
                       http_arena(x), &info, err) < 0)
         return -1;
-    return sandbox_reply(x, 200, call->api, &info, err);
+    struct arena *arena = http_arena(x);
+    yyjson_mut_doc *doc = json_doc(arena);
+    yyjson_mut_val *root = sandbox_json(arena, doc, &info, api_base_url(x, call->api));
+    usage_add(doc, root, &info, call->api->sandboxes);
+    http_set_header(x, "ETag", "\"rev-%" PRIu64 "\"", info.revision);
+    yyjson_mut_doc_set_root(doc, root);
+    return api_reply_json(x, 200, doc, err);
 }
 
 typedef int sandbox_change(struct sandboxes *s, const char *workspace, const char *name,

@@ -24,3 +24,7 @@ int sandbox_clone_from_json(struct arena *arena, yyjson_val *body, struct sandbo
  */
 int sandbox_update_from_json(struct arena *arena, yyjson_val *body, bool patch, const char *name,
                              struct sandbox_update *request, struct error *err);
+
+/* {"cpu": "2", …} or {"factor": 0.5}: resources or factor of an update. */
+int resize_from_json(struct arena *arena, yyjson_val *body, struct sandbox_update *update,
+                     struct error *err);

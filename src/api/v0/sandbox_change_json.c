@@ -9,6 +9,7 @@
 
 #include <string.h>
 
+#include "api/v0/auto_lower_json.h"
 #include "api/v0/env.h"
 #include "api/v0/resources_json.h"
 #include "api/v0/sandbox.h"
@@ -30,11 +31,12 @@ static const struct json_field root_fields[] = {
     {"status", JSON_IGNORED},
     {"events", JSON_IGNORED},
     {"access", JSON_IGNORED},
+    {"usage", JSON_IGNORED},
     {"name", JSON_STRING, .offset = offsetof(struct parts, name)},
     {"resources", JSON_OBJECT, .offset = offsetof(struct parts, resources)},
     RESOURCE_FIELDS(struct parts, flat),
 };
-enum { UPDATE_FIELDS = 5 };
+enum { UPDATE_FIELDS = 6 };
 
 struct metadata {
     const char *name;
@@ -63,6 +65,7 @@ struct spec {
     const char *image;
     yyjson_val *enabled;
     yyjson_val *resources;
+    yyjson_val *auto_lower;
     yyjson_val *env_vars;
     const char *trust_level;
     yyjson_val *security;
@@ -72,6 +75,7 @@ static const struct json_field spec_fields[] = {
     {"image", JSON_STRING, .offset = offsetof(struct spec, image)},
     {"enabled", JSON_ANY, .offset = offsetof(struct spec, enabled)},
     {"resources", JSON_OBJECT, .offset = offsetof(struct spec, resources)},
+    {"autoLower", JSON_ANY, .offset = offsetof(struct spec, auto_lower)},
     {"env_vars", JSON_OBJECT, .offset = offsetof(struct spec, env_vars)},
     {"trustLevel", JSON_STRING, .offset = offsetof(struct spec, trust_level)},
     {"security", JSON_OBJECT, .offset = offsetof(struct spec, security)},
@@ -86,6 +90,7 @@ struct change {
     const bool *enabled;
     const struct slice *env;
     const struct slice *labels;
+    const struct slice *auto_lower;
 };
 
 static int read_enabled(struct arena *arena, yyjson_val *value, const bool **ret_enabled,
@@ -111,7 +116,12 @@ static const struct slice *keep(struct arena *arena, struct slice list)
 
 static int read_lists(struct arena *arena, bool patch, struct change *change, struct error *err)
 {
-    struct slice env, labels;
+    struct slice env, labels, auto_lower;
+    if (change->spec.auto_lower != NULL) {
+        if (auto_lower_from_json(arena, change->spec.auto_lower, &auto_lower, err) < 0)
+            return -1;
+        change->auto_lower = keep(arena, auto_lower);
+    }
     if (change->spec.env_vars != NULL) {
         int (*read)(struct arena *, yyjson_val *, const char *, struct slice *, struct error *) =
             patch ? env_patch_from_json : env_from_json;
@@ -181,6 +191,7 @@ int sandbox_clone_from_json(struct arena *arena, yyjson_val *body, struct sandbo
     request->name = change.metadata.name;
     request->image = change.spec.image;
     request->resources = change.resources;
+    request->auto_lower = change.auto_lower;
     request->env = change.env;
     request->labels = change.labels;
     request->external_id = change.metadata.external_id;
@@ -206,6 +217,7 @@ int sandbox_update_from_json(struct arena *arena, yyjson_val *body, bool patch, 
                          change.metadata.revision);
     request->image = change.spec.image;
     request->resources = change.resources;
+    request->auto_lower = change.auto_lower;
     request->env = change.env;
     request->labels = change.labels;
     request->merge = patch;

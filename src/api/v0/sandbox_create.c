@@ -7,6 +7,7 @@
 
 #include "api/v0/sandbox_create.h"
 
+#include "api/v0/auto_lower_json.h"
 #include "api/v0/env.h"
 #include "api/v0/resources_json.h"
 #include "api/v0/security_json.h"
@@ -23,6 +24,7 @@ static const struct json_field root_fields[] = {
     {"status", JSON_IGNORED},
     {"events", JSON_IGNORED},
     {"access", JSON_IGNORED},
+    {"usage", JSON_IGNORED},
 };
 
 struct metadata {
@@ -51,6 +53,7 @@ struct spec {
     const char *image;
     bool enabled;
     yyjson_val *resources;
+    yyjson_val *auto_lower;
     yyjson_val *env_vars;
     const char *trust_level;
     yyjson_val *security;
@@ -60,6 +63,7 @@ static const struct json_field spec_fields[] = {
     {"image", JSON_STRING, .offset = offsetof(struct spec, image)},
     {"enabled", JSON_BOOL, .offset = offsetof(struct spec, enabled)},
     {"resources", JSON_OBJECT, .offset = offsetof(struct spec, resources)},
+    {"autoLower", JSON_ANY, .offset = offsetof(struct spec, auto_lower)},
     {"env_vars", JSON_OBJECT, .offset = offsetof(struct spec, env_vars)},
     {"trustLevel", JSON_STRING, .offset = offsetof(struct spec, trust_level)},
     {"security", JSON_OBJECT, .offset = offsetof(struct spec, security)},
@@ -86,7 +90,9 @@ static int read_spec(struct arena *arena, yyjson_val *object, struct sandbox_cre
         return -1;
     request->image = spec.image;
     request->enabled = spec.enabled;
-    if (resources_from_json(arena, spec.resources, "spec.resources", &request->resources, err) < 0)
+    if (resources_from_json(arena, spec.resources, "spec.resources", &request->resources, err) <
+            0 ||
+        auto_lower_from_json(arena, spec.auto_lower, &request->auto_lower, err) < 0)
         return -1;
     if (security_from_json(spec.trust_level, spec.security, &request->security, err) < 0)
         return -1;

@@ -9,6 +9,7 @@
 
 #include <inttypes.h>
 
+#include "api/v0/auto_lower_json.h"
 #include "api/v0/env.h"
 #include "api/v0/resources_json.h"
 #include "api/v0/security_json.h"
@@ -50,13 +51,15 @@ static void add_metadata(struct arena *arena, yyjson_mut_doc *doc, yyjson_mut_va
     yyjson_mut_obj_add_str(doc, metadata, "workspace", info->workspace);
 }
 
-static void add_spec(yyjson_mut_doc *doc, yyjson_mut_val *object, const struct sandbox_info *info)
+static void add_spec(struct arena *arena, yyjson_mut_doc *doc, yyjson_mut_val *object,
+                     const struct sandbox_info *info)
 {
     yyjson_mut_val *spec = yyjson_mut_obj_add_obj(doc, object, "spec");
     yyjson_mut_obj_add_bool(doc, spec, "enabled", info->enabled);
     yyjson_mut_obj_add_str(doc, spec, "image", info->image);
     yyjson_mut_val *resources = yyjson_mut_obj_add_obj(doc, spec, "resources");
     resources_to_json(doc, resources, &info->resources);
+    auto_lower_to_json(arena, doc, spec, info->auto_lower);
     security_to_json(doc, spec, &info->security);
     if (info->env.len > 0)
         yyjson_mut_obj_add_val(doc, spec, "env_vars", env_to_json(doc, info->env));
@@ -96,7 +99,7 @@ yyjson_mut_val *sandbox_json(struct arena *arena, yyjson_mut_doc *doc,
 {
     yyjson_mut_val *object = yyjson_mut_obj(doc);
     add_metadata(arena, doc, object, info);
-    add_spec(doc, object, info);
+    add_spec(arena, doc, object, info);
     yyjson_mut_obj_add_str(doc, object, "status", sandbox_status_text(info->status));
     add_events(arena, doc, object, info);
     if (base_url != NULL)

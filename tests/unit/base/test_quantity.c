@@ -246,12 +246,41 @@ static void test_powers(void **state)
         }
 }
 
+static void test_shares(void **state)
+{
+    static const struct {
+        const char *text;
+        uint64_t whole, part;
+    } rows[] = {
+        {"25%", 1000, 250}, {"100%", UINT64_MAX, UINT64_MAX},
+        {"12.5%", 8, 1},    {"0.0001%", 1000000, 1},
+        {"33%", 10, 3},     {"0%", 1000, 0},
+        {".5%", 1000, 5},
+    };
+    static const char *const wrong[] = {
+        "%",  "100.1%", "-1%", "1e1%", "5Gi%", "5",    "5 %",
+        "%5", "",       "5%%", "+5%",  "1m%",  "1..%", "999999999999999999999999999999%"};
+    struct error err;
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        uint64_t part = 0;
+        assert_true(quantity_is_share(rows[i].text));
+        assert_int_equal(quantity_share(rows[i].text, rows[i].whole, &part, &err), 0);
+        assert_true(part == rows[i].part);
+    }
+    for (size_t i = 0; i < ARRAY_LEN(wrong); i++) {
+        uint64_t part = 7;
+        assert_int_equal(quantity_share(wrong[i], 1000, &part, &err), -1);
+        assert_int_equal(err.code, ERROR_INVALID_QUANTITY);
+        assert_int_equal(part, 7);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_cpu),     cmocka_unit_test(test_bytes),
         cmocka_unit_test(test_refused), cmocka_unit_test(test_message_names_the_text),
-        cmocka_unit_test(test_powers),
+        cmocka_unit_test(test_powers),  cmocka_unit_test(test_shares),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
