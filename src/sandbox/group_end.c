@@ -120,6 +120,18 @@ static const struct change start = {sandboxes_start, sandboxes_stop,
 static const struct change stop = {sandboxes_stop, sandboxes_start,
                                    BIT(RUNNING) | BIT(CREATING) | BIT(STARTING)};
 
+/* What those that are stopped would be promised besides their disks: so that none is started when
+ * not all can be. */
+static int check_promises(const struct group *group, struct error *err)
+{
+    struct spec_limits sum = {0};
+    for (const struct sandbox *sb = group->members; sb != NULL; sb = sb->group_next)
+        for (int i = 0; sb->promise.kind == PROMISE_DISK && i < RESOURCE_COUNT; i++)
+            if (i != RESOURCE_DISK)
+                sum.of[i] += sb->limits.of[i];
+    return admission_check(&group->owner->admission, &sum, 1, err);
+}
+
 /* Each is asked by its id, since any of these calls may wait and see another one go. */
 static int change_all(struct sandboxes *s, const struct change *change, const char *workspace,
                       const char *name, const char *actor, struct arena *arena,
@@ -132,6 +144,8 @@ static int change_all(struct sandboxes *s, const struct change *change, const ch
     if (group == NULL)
         return -1;
     group_hold(group);
+    if (change == &start && check_promises(group, err) < 0)
+        return -1;
     group_info(group, arena, &before);
     for (size_t i = 0; i < before.member_count; i++) {
         if (!(change->from & 1u << before.members[i].status) ||

@@ -57,6 +57,8 @@ static int check_count(struct sandboxes *s, const struct group_create *request, 
 static int about(const struct group_create *request, size_t index, struct error *err)
 {
     const char *name = request->sandboxes[index].name;
+    if (err->code == ERROR_INSUFFICIENT_RESOURCES && index > 0)
+        error_prefix(err, "with the %zu before it", index);
     return error_prefix(err, "sandboxes[%zu]%s%s", index, name == NULL ? "" : " ",
                         name == NULL ? "" : name);
 }

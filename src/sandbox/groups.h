@@ -97,6 +97,14 @@ int groups_start(struct sandboxes *s, const char *workspace, const char *name, c
 int groups_stop(struct sandboxes *s, const char *workspace, const char *name, const char *actor,
                 struct arena *arena, struct group_info *ret_info, struct error *err);
 
+/*
+ * New resources, a factor or another automatic lowering for every sandbox of it, all or none: name,
+ * revision and the rest of `change` are left alone. What its sandboxes inherit later stays as it
+ * is. The errors of sandboxes_update(), which say of which sandbox they are.
+ */
+int groups_resize(struct sandboxes *s, const char *name, const struct sandbox_update *change,
+                  struct arena *arena, struct group_info *ret_info, struct error *err);
+
 /* All its sandboxes are deleted, and the group is gone with the last. Returns as soon as that is
  * recorded: from then on it happens, whoever is killed. GROUP_NOT_FOUND once it is ending. */
 int groups_end(struct sandboxes *s, const char *workspace, const char *name, const char *actor,

@@ -228,6 +228,28 @@ def test_refused_as_a_whole(server, body, code, said):
     assert server.request("GET", f"/v0/sandbox?group={name}").json()["total"] == 0
 
 
+def test_admission_is_for_all_or_none(server_factory):
+    server = server_factory("--capacity", "memory=1000Mi,cpu=64", "--overcommit", "1")
+    three = {"count": 3, "spec": {"resources": {"cpu": "10m", "memory": "400Mi", "disk": "64Mi"}}}
+    answer = server.request("POST", "/v0/groups", {"name": "team", **three})
+    assert answer.error() == "INSUFFICIENT_RESOURCES", answer
+    assert "sandboxes[2]" in answer.text and "200 MiB" in answer.text, answer
+    assert server.request("GET", "/v0/groups").json()["total"] == 0
+    assert server.request("GET", "/v0/sandbox").json()["total"] == 0
+    three["spec"]["enabled"] = False
+    with group(server, name="team", **three) as team:  # a stopped one holds its disk alone
+        answer = team.request("POST", "/start")
+        assert answer.error() == "INSUFFICIENT_RESOURCES", answer
+        team.wait("stopped")
+        team.sandbox("sandbox-3").delete()
+        assert team.request("POST", "/start").status == 202
+        team.wait("running")
+        late = team.request("POST", "/sandbox", {"spec": {"enabled": True}})
+        assert late.error() == "INSUFFICIENT_RESOURCES", late
+    with group(server, name="again", count=2, spec={**three["spec"], "enabled": True}) as again:
+        again.wait("running")
+
+
 def test_a_name_is_taken_until_the_group_is_gone(server):
     with group(server, count=2, spec=SMALL) as team:
         taken = server.request("POST", "/v0/groups", {"name": team.name})
