@@ -48,10 +48,17 @@ static int check_count(struct sandboxes *s, const struct group_create *request, 
     if (request->count > GROUP_SANDBOXES_MAX)
         return error_set(err, ERROR_INVALID_ARGUMENT, "a group has at most %d sandboxes",
                          GROUP_SANDBOXES_MAX);
+    return 0;
+}
+
+int group_check_spec(struct sandboxes *s, const struct group_create *request, struct arena *arena,
+                     struct error *err)
+{
+    struct store_sandbox ignored;
     if (strlen(request->spec) > GROUP_SPEC_MAX)
         return error_set(err, ERROR_PAYLOAD_TOO_LARGE, "spec takes more than %d bytes",
                          GROUP_SPEC_MAX);
-    return 0;
+    return sandbox_create_row(s, request->plain, arena, &ignored, err);
 }
 
 static int about(const struct group_create *request, size_t index, struct error *err)
@@ -161,6 +168,7 @@ int groups_create(struct sandboxes *s, const struct group_create *request, struc
         name = made_up;
     }
     if (name_check(name, err) < 0 || check_count(s, request, err) < 0 ||
+        group_check_spec(s, request, arena, err) < 0 ||
         check_all(s, request, arena, rows, err) < 0 ||
         wait_for_name(s, request->workspace, name, err) < 0)
         return -1;

@@ -263,20 +263,21 @@ struct group *group_find_alive(struct sandboxes *s, const char *workspace, const
     return group;
 }
 
-int groups_set_spec(struct sandboxes *s, const char *workspace, const char *name, const char *spec,
-                    const char *actor, struct arena *arena, struct group_info *ret_info,
-                    struct error *err)
+int groups_set_spec(struct sandboxes *s, const char *name, const struct group_create *request,
+                    struct arena *arena, struct group_info *ret_info, struct error *err)
 {
-    _cleanup_group_ struct group *group = group_find_alive(s, workspace, name, err);
+    if (group_check_spec(s, request, arena, err) < 0)
+        return -1;
+    _cleanup_group_ struct group *group = group_find_alive(s, request->workspace, name, err);
     if (group == NULL)
         return -1;
     group_hold(group);
-    char *copy = strdup(spec);
+    char *copy = strdup(request->spec);
     if (copy == NULL)
         return error_sys(err, "changing a group");
     free(group->spec);
     group->spec = copy;
-    group_touch(group, actor);
+    group_touch(group, request->actor);
     if (group_save(group, err) < 0)
         return -1;
     group_info(group, arena, ret_info);

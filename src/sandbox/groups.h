@@ -63,6 +63,7 @@ struct group_create {
     const char *workspace;
     const char *name;                       /* NULL: the server makes one up */
     const char *spec;                       /* JSON text */
+    const struct sandbox_create *plain;     /* what it says, read: a sandbox with nothing else */
     const struct sandbox_create *sandboxes; /* workspace and group of each are left alone */
     size_t count;
     const char *actor;
@@ -85,10 +86,10 @@ int groups_list(struct sandboxes *s, const char *workspace, size_t limit, size_t
                 struct arena *arena, struct group_info **ret_items, size_t *ret_count,
                 size_t *ret_total, struct error *err);
 
-/* What its sandboxes inherit from now on; those that exist stay as they are. */
-int groups_set_spec(struct sandboxes *s, const char *workspace, const char *name, const char *spec,
-                    const char *actor, struct arena *arena, struct group_info *ret_info,
-                    struct error *err);
+/* What its sandboxes inherit from now on is request's spec; those that exist stay as they are. The
+ * errors of sandboxes_create(). */
+int groups_set_spec(struct sandboxes *s, const char *name, const struct group_create *request,
+                    struct arena *arena, struct group_info *ret_info, struct error *err);
 
 /* Every sandbox of it that does not run is started, every one that does is stopped. None of them
  * having to be is fine. All or none: when one is refused, those before it go back. */

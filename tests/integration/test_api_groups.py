@@ -190,6 +190,8 @@ def test_patch_changes_what_is_inherited(server):
         assert team.sandbox("sandbox-1").get()["spec"]["resources"]["memory"] == "64Mi"
         bad = team.request("PATCH", "", {"spec": {"memroy": 1}})
         assert (bad.status, bad.error()) == (400, "UNKNOWN_FIELD")
+        low = team.request("PATCH", "", {"spec": {"resources": {"memory": "1"}}})
+        assert (low.status, low.error()) == (400, "INVALID_QUANTITY")
         assert team.request("PATCH", "", {}).status == 400
 
 
@@ -214,6 +216,8 @@ def test_patch_changes_what_is_inherited(server):
     ({"count": "2"}, "INVALID_ARGUMENT", "count"),
     ({"count": 2, "spec": {"resources": {"cpu": "lots"}}}, "INVALID_QUANTITY", "cpu"),
     ({"count": 0, "spec": {"nothing": 1}}, "UNKNOWN_FIELD", "nothing"),
+    ({"sandboxes": [], "spec": {"nothing": 1}}, "UNKNOWN_FIELD", "nothing"),
+    ({"spec": {"resources": {"disk": "much"}}}, "INVALID_QUANTITY", "disk"),
     ({"spec": []}, "INVALID_ARGUMENT", "spec"),
     ({"name": "Not A Name"}, "INVALID_NAME", "capital"),
     ({"name": "a/b"}, "INVALID_NAME", "position 2"),

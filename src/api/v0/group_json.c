@@ -141,22 +141,29 @@ static int read_members(struct arena *arena, yyjson_val *list, const struct sand
     return 0;
 }
 
-/* Many of the same: read once. */
-static int read_count(struct arena *arena, size_t count, const struct sandbox_create *each,
-                      struct group_create *request, struct error *err)
+/* Many of the same. */
+static void add_count(struct arena *arena, size_t count, struct group_create *request)
 {
     struct sandbox_create *members = arena_alloc(arena, (count + 1) * sizeof(*members));
-    struct sandbox_create all = *each;
-    yyjson_val *whole;
-    if (group_lay_over(arena, request->spec, NULL, &whole, err) < 0 ||
-        sandbox_create_from_json(arena, whole, &all, err) < 0)
-        return -1;
     for (size_t i = 0; i < count; i++) {
-        members[i] = all;
+        members[i] = *request->plain;
         members[i].name = arena_printf(arena, "sandbox-%zu", i + 1);
     }
     request->sandboxes = members;
     request->count = count;
+}
+
+/* One that has nothing of its own. */
+static int read_plain(struct arena *arena, const char *spec, const struct sandbox_create *each,
+                      const struct sandbox_create **ret_plain, struct error *err)
+{
+    struct sandbox_create *plain = arena_alloc(arena, sizeof(*plain));
+    yyjson_val *whole;
+    *plain = *each;
+    if (group_lay_over(arena, spec, NULL, &whole, err) < 0 ||
+        sandbox_create_from_json(arena, whole, plain, err) < 0)
+        return -1;
+    *ret_plain = plain;
     return 0;
 }
 
@@ -181,28 +188,29 @@ int group_create_from_json(struct arena *arena, yyjson_val *body, const struct s
                          (long long)parts.count, yyjson_arr_size(parts.sandboxes));
     request->name = parts.name != NULL ? parts.name : named.name;
     request->spec = text_of(arena, parts.spec);
+    if (read_plain(arena, request->spec, each, &request->plain, err) < 0)
+        return -1;
     if (parts.sandboxes != NULL)
         return read_members(arena, parts.sandboxes, each, request, err);
-    return read_count(arena, parts.count > 0 ? (size_t)parts.count : 0, each, request, err);
+    add_count(arena, parts.count > 0 ? (size_t)parts.count : 0, request);
+    return 0;
 }
 
 int group_patch_from_json(struct arena *arena, yyjson_val *body, const struct sandbox_create *each,
-                          const char *spec, const char **ret_spec, struct error *err)
+                          const char *spec, struct group_create *request, struct error *err)
 {
     struct parts parts = {NULL};
     static const struct json_field fields[] = {
         {"spec", JSON_OBJECT, .required = true, .offset = offsetof(struct parts, spec)},
     };
-    struct sandbox_create ignored = *each;
     yyjson_val *whole;
     if (body == NULL)
         return error_set(err, ERROR_INVALID_ARGUMENT, "spec is required");
     if (json_read(arena, body, "", fields, ARRAY_LEN(fields), &parts, err) < 0 ||
-        group_lay_over(arena, spec, body, &whole, err) < 0 ||
-        sandbox_create_from_json(arena, whole, &ignored, err) < 0)
+        group_lay_over(arena, spec, body, &whole, err) < 0)
         return -1;
-    *ret_spec = text_of(arena, yyjson_obj_get(whole, "spec"));
-    return 0;
+    request->spec = text_of(arena, yyjson_obj_get(whole, "spec"));
+    return read_plain(arena, request->spec, each, &request->plain, err);
 }
 
 /* --- writing --- */

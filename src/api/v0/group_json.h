@@ -12,16 +12,17 @@
  *     {"name": "team", "spec": {…}, "sandboxes": [{"name": "a", "spec": {…}}, …]}
  * spec is what every sandbox of the group inherits, now and later; one's own is laid over it,
  * member by member. count makes sandbox-1, sandbox-2, …; with neither the group is empty. Fills
- * name, spec, sandboxes and count; a sandbox begins as `each`, who asks. UNKNOWN_FIELD,
+ * name, spec, plain, sandboxes and count; a sandbox begins as `each`, who asks. UNKNOWN_FIELD,
  * INVALID_ARGUMENT. What only the server sets is accepted and ignored, so that what GET answered
  * can be sent. body may be NULL.
  */
 int group_create_from_json(struct arena *arena, yyjson_val *body, const struct sandbox_create *each,
                            struct group_create *request, struct error *err);
 
-/* The body of PATCH: {"spec": {…}}, laid over what the group's sandboxes inherit so far. */
+/* The body of PATCH: {"spec": {…}}, laid over what the group's sandboxes inherit so far. Fills spec
+ * and plain. */
 int group_patch_from_json(struct arena *arena, yyjson_val *body, const struct sandbox_create *each,
-                          const char *spec, const char **ret_spec, struct error *err);
+                          const char *spec, struct group_create *request, struct error *err);
 
 /*
  * The body of a request for one more sandbox (NULL: none) with its spec laid over the group's, for

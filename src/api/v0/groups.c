@@ -91,14 +91,14 @@ int v0_group_patch(struct http_exchange *x, const struct route_params *params, v
     struct arena *arena = http_arena(x);
     struct sandboxes *sandboxes = call->api->sandboxes;
     const struct sandbox_create each = asked_by(call);
-    const char *name = route_param(params, "group"), *spec;
+    const char *name = route_param(params, "group");
+    struct group_create request = {.workspace = call->workspace, .actor = call->principal.name};
     struct group_info info;
     yyjson_val *body;
     if (api_json_body(x, &body, err) < 0 ||
         groups_get(sandboxes, call->workspace, name, arena, &info, err) < 0 ||
-        group_patch_from_json(arena, body, &each, info.spec, &spec, err) < 0 ||
-        groups_set_spec(sandboxes, call->workspace, name, spec, call->principal.name, arena, &info,
-                        err) < 0)
+        group_patch_from_json(arena, body, &each, info.spec, &request, err) < 0 ||
+        groups_set_spec(sandboxes, name, &request, arena, &info, err) < 0)
         return -1;
     return reply(x, 200, &info, err);
 }
