@@ -16,7 +16,7 @@ route_handler v0_workspace_list, v0_workspace_create, v0_workspace_get, v0_works
 
 /* v0/groups.c */
 route_handler v0_group_list, v0_group_create, v0_group_get, v0_group_patch, v0_group_start,
-    v0_group_stop, v0_group_end;
+    v0_group_stop, v0_group_end, v0_group_resize;
 
 /* v0/group_stats.c */
 route_handler v0_group_stats;

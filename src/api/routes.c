@@ -67,6 +67,7 @@ const struct route api_routes[] = {
     ROUTE("POST",   "/v0/groups/{group}/end",   SCOPE_ADMIN,  v0_group_end),
     ROUTE("POST",   "/v0/groups/{group}/start", SCOPE_WRITE,  v0_group_start),
     ROUTE("POST",   "/v0/groups/{group}/stop",  SCOPE_WRITE,  v0_group_stop),
+    ROUTE("POST",   "/v0/groups/{group}/resize", SCOPE_ADMIN, v0_group_resize),
     ROUTE("GET",    "/v0/groups/{group}/stats", SCOPE_READ,   v0_group_stats),
     ROUTE("GET",    "/v0/groups/{group}/sandbox", SCOPE_READ, v0_sandbox_list),
     ROUTE("POST",   "/v0/groups/{group}/sandbox", SCOPE_WRITE, v0_sandbox_create),

@@ -130,6 +130,16 @@ static const struct option_row group_list_options[] = {
     END_OF_OPTIONS,
 };
 
+static const struct option_row group_resize_options[] = {
+    TEXT("cpu", "QUANTITY", "cores of each: 1, 0.5, 500m; or a share of the machine: 25%"),
+    TEXT("memory", "QUANTITY", "of each: 512Mi, 1Gi, 10%"),
+    TEXT("disk", "QUANTITY", "of each: 10Gi, 5%"),
+    MORE_LIMITS,
+    TEXT("factor", "X", "all that each has times this: 0.5, 2"),
+    TEXT("auto-lower", "X", "lower each by itself to what it used lately times this, above 1; or off"),
+    END_OF_OPTIONS,
+};
+
 static const struct option_row group_create_options[] = {
     TEXT("name", "NAME", "of the group; the server makes one up when none is given"),
     NUMBER("count", "N", "so many sandboxes, named sandbox-1, sandbox-2, …"),
@@ -141,7 +151,9 @@ static const struct option_row group_create_options[] = {
     TEXT("cpu", "QUANTITY", "cores of each: 1, 0.5, 500m"),
     TEXT("memory", "QUANTITY", "of each: 512Mi, 1Gi"),
     TEXT("disk", "QUANTITY", "of each: 10Gi"),
+    MORE_LIMITS,
     ENV_OPTION,
+    TRUST_OPTIONS("standard"),
     FLAG("disabled", "leave them stopped until they are started"),
     FLAG("wait", "return when all of them run"),
     FLAG("no-wait", "return at once (default)"),
@@ -416,6 +428,9 @@ static const struct verb_row verbs[] = {
      group_create_options, VERB_REMOTE, verb_group_create},
     {GROUPS, "group stats GROUP", "show what its sandboxes use, how long they ran and what they were asked",
      NULL, NULL, VERB_REMOTE, verb_group_stats},
+    {GROUPS, "group resize GROUP", "change the limits of all its sandboxes, or multiply them",
+     "Also while they run: all of them, or none.",
+     group_resize_options, VERB_REMOTE, verb_group_resize},
     {GROUPS, "group start GROUP", "start those of its sandboxes that are stopped",
      NULL, change_options, VERB_REMOTE, verb_group_start},
     {GROUPS, "group stop GROUP", "end the processes of all its sandboxes and keep their files",

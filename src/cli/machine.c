@@ -142,13 +142,11 @@ int verb_machine(struct invocation *inv, int *ret_status, struct error *err)
     return output_buf(&out, err);
 }
 
-int verb_sandbox_resize(struct invocation *inv, int *ret_status, struct error *err)
+int resize_body(const struct invocation *inv, yyjson_mut_doc **ret_doc, struct error *err)
 {
-    static const char *const titles[] = {"NAME", "CPU", "MEMORY", "DISK"};
     const char *factor = args_option(inv->args, "factor", NULL);
     yyjson_mut_val *body;
     yyjson_mut_doc *doc = client_body(inv->client, &body);
-    yyjson_val *root;
     resources_add(inv->args, doc, body);
     if (factor != NULL) {
         char *end;
@@ -158,6 +156,17 @@ int verb_sandbox_resize(struct invocation *inv, int *ret_status, struct error *e
                              "--factor: \"%.40s\" is not a number, as 0.5", factor);
         yyjson_mut_obj_add_real(doc, body, "factor", value);
     }
+    *ret_doc = doc;
+    return 0;
+}
+
+int verb_sandbox_resize(struct invocation *inv, int *ret_status, struct error *err)
+{
+    static const char *const titles[] = {"NAME", "CPU", "MEMORY", "DISK"};
+    yyjson_mut_doc *doc = NULL;
+    yyjson_val *root;
+    if (resize_body(inv, &doc, err) < 0)
+        return -1;
     if (sandbox_call(inv, "POST", args_word(inv->args, "NAME"), "resize", doc, &root, err) < 0)
         return -1;
     if (inv->json)

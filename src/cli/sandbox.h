@@ -26,6 +26,9 @@ void resources_add(const struct args *args, yyjson_mut_doc *doc, yyjson_mut_val 
 /* What a sandbox uses of its limits, as a table; nothing when the answer does not say. */
 void usage_write(yyjson_val *usage, struct buf *out);
 
+/* What the options of resize ask for. */
+int resize_body(const struct invocation *inv, yyjson_mut_doc **ret_doc, struct error *err);
+
 /* --wait and --no-wait: which one? INVALID_ARGUMENT for both. */
 int wants_to_wait(const struct args *args, bool *ret_wait, struct error *err);
 

@@ -12,7 +12,7 @@ verb_function verb_sandbox_list, verb_sandbox_get, verb_sandbox_create, verb_san
 
 /* group.c */
 verb_function verb_group_list, verb_group_get, verb_group_create, verb_group_start, verb_group_stop,
-    verb_group_end, verb_group_stats;
+    verb_group_end, verb_group_stats, verb_group_resize;
 
 /* logs.c */
 verb_function verb_sandbox_logs;

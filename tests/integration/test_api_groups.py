@@ -328,6 +328,49 @@ def test_end(server):
             assert server.request("GET", f"/v0/sandbox/{box_id}").status == 404
 
 
+def memory_of(team):
+    boxes = team.request("GET", "/sandbox").json()["sandboxes"]
+    return {box["metadata"]["name"]: box["spec"]["resources"]["memory"] for box in boxes}
+
+
+def test_resize(server):
+    with group(server, spec=SMALL, sandboxes=[
+            {"name": "a"}, {"name": "b", "spec": {"resources": {"memory": "128Mi"}}},
+            {"name": "c", "spec": {"enabled": False}}]) as team:
+        wait_until(lambda: team.get()["status"] == "mixed", 60, lambda: team.get())
+        assert team.request("POST", "/resize", {"factor": 2}).status == 200
+        assert memory_of(team) == {"a": "128Mi", "b": "256Mi", "c": "128Mi"}
+        assert team.request("POST", "/resize", {"memory": "96Mi"}).status == 200
+        assert set(memory_of(team).values()) == {"96Mi"}
+        event = team.sandbox("a").get()["events"][-1]
+        assert (event["type"], event["message"]) == ("RESIZE", "Sandbox resized with its group")
+        assert team.get()["spec"]["resources"]["memory"] == "64Mi"  # what is inherited is PATCH's
+        lower = {"factor": 3}
+        assert team.request("POST", "/resize", {"autoLower": lower}).status == 200
+        assert all(team.sandbox(name).get()["spec"]["autoLower"]["factor"] == 3 for name in "abc")
+        assert team.request("POST", "/resize", {"autoLower": False, "memory": "80Mi"}).status == 200
+        assert set(memory_of(team).values()) == {"80Mi"}
+        assert all("autoLower" not in team.sandbox(name).get()["spec"] for name in "abc")
+        for bad in ({}, {"factor": 0}, {"memroy": "1Gi"}, {"autoLower": {"factor": 0.5}}, {"memory": "1"},
+                    {"factor": 2, "memory": "1Gi"}):
+            answer = team.request("POST", "/resize", bad)
+            assert answer.status == 400, (bad, answer)
+        assert set(memory_of(team).values()) == {"80Mi"}
+
+
+def test_resize_is_for_all_or_none(server):
+    with group(server, count=3, spec=SMALL) as team:
+        team.wait("running")
+        full = team.sandbox("sandbox-3")
+        full.run("dd if=/dev/zero of=/workspace/full bs=1M count=40 2>/dev/null; sync")
+        answer = team.request("POST", "/resize", {"disk": "20Mi"})
+        assert answer.error() == "RESOURCE_IN_USE" and "sandbox-3" in answer.text, answer
+        disks = [box["spec"]["resources"]["disk"] for box in team.request("GET", "/sandbox").json()["sandboxes"]]
+        assert disks == ["64Mi"] * 3
+        assert "back" in team.sandbox("sandbox-1").get()["events"][-1]["message"]
+        assert team.sandbox("sandbox-1").run("dd if=/dev/zero of=/workspace/x bs=1M count=40 2>/dev/null; echo $?") == "0"
+
+
 def stats(team):
     answer = team.request("GET", "/stats")
     assert answer.status == 200, answer

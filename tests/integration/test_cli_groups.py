@@ -34,6 +34,10 @@ def test_life(server, name):
     stats = ok(server.cli("group", "stats", name)).splitlines()
     assert [line.split()[0] for line in stats] == ["SANDBOX", "sandbox-1", "sandbox-2", "(all)"]
     assert [line.split()[-1] for line in stats] == ["COMMANDS", "1", "0", "1"]
+    ok(server.cli("group", "resize", name, "--factor", "2", "--auto-lower", "2"))
+    assert "128Mi" in ok(server.cli("sandbox", "get", f"{name}/sandbox-2"))
+    ok(server.cli("group", "resize", name, "--memory", "64Mi", "--auto-lower", "off"))
+    assert server.cli("group", "resize", name, "--factor", "x").returncode == 2
     assert ok(server.cli("group", "stop", name, "--wait")).split()[-2] == "stopped"
     assert ok(server.cli("group", "start", name, "--wait")).split()[-2] == "running"
     whole = json.loads(ok(server.cli("group", "get", name, "-o", "json")))

@@ -10,6 +10,8 @@
 
 #include <string.h>
 
+#include "api/v0/auto_lower_json.h"
+#include "api/v0/sandbox_change.h"
 #include "api/v0/sandbox_create.h"
 #include "base/cleanup.h"
 #include "base/limits.h"
@@ -211,6 +213,25 @@ int group_patch_from_json(struct arena *arena, yyjson_val *body, const struct sa
         return -1;
     request->spec = text_of(arena, yyjson_obj_get(whole, "spec"));
     return read_plain(arena, request->spec, each, &request->plain, err);
+}
+
+int group_resize_from_json(struct arena *arena, yyjson_val *body, struct sandbox_update *update,
+                           struct error *err)
+{
+    yyjson_val *given = yyjson_obj_get(body, "autoLower"), *rest;
+    if (given == NULL || yyjson_is_null(given))
+        return resize_from_json(arena, body, update, err);
+    struct slice *list = arena_alloc(arena, sizeof(*list));
+    if (auto_lower_from_json(arena, given, list, err) < 0)
+        return -1;
+    update->auto_lower = list;
+    yyjson_mut_doc *doc = json_doc(arena);
+    yyjson_mut_val *copy = yyjson_val_mut_copy(doc, body);
+    yyjson_mut_doc_set_root(doc, copy);
+    yyjson_mut_obj_remove_key(copy, "autoLower");
+    if (yyjson_mut_obj_size(copy) == 0)
+        return 0;
+    return frozen(arena, doc, &rest, err) < 0 ? -1 : resize_from_json(arena, rest, update, err);
 }
 
 /* --- writing --- */

@@ -31,6 +31,11 @@ int group_patch_from_json(struct arena *arena, yyjson_val *body, const struct sa
 int group_lay_over(struct arena *arena, const char *spec, yyjson_val *body, yyjson_val **ret_body,
                    struct error *err);
 
+/* The body of …/resize: that of one sandbox's, and "autoLower" as in its spec, alone or besides.
+ * Fills resources, factor and auto_lower. */
+int group_resize_from_json(struct arena *arena, yyjson_val *body, struct sandbox_update *update,
+                           struct error *err);
+
 /* metadata, spec, status, count; and the sandboxes with their names, ids and statuses unless brief.
  * Strings are borrowed from the info until the document is written. */
 yyjson_mut_val *group_json(struct arena *arena, yyjson_mut_doc *doc, const struct group_info *info,

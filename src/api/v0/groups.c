@@ -134,3 +134,21 @@ int v0_group_end(struct http_exchange *x, const struct route_params *params, voi
 {
     return change(x, params, ctx, groups_end, err);
 }
+
+int v0_group_resize(struct http_exchange *x, const struct route_params *params, void *ctx,
+                    struct error *err)
+{
+    const struct api_call *call = ctx;
+    struct sandbox_update request = {.workspace = call->workspace,
+                                     .actor = call->principal.name,
+                                     .security.may_loosen = security_may_loosen(call),
+                                     .resized = "Sandbox resized with its group"};
+    struct group_info info;
+    yyjson_val *body;
+    if (api_json_body(x, &body, err) < 0 ||
+        group_resize_from_json(http_arena(x), body, &request, err) < 0 ||
+        groups_resize(call->api->sandboxes, route_param(params, "group"), &request, http_arena(x),
+                      &info, err) < 0)
+        return -1;
+    return reply(x, 200, &info, err);
+}
