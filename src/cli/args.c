@@ -206,7 +206,8 @@ static int add_option(struct args *args, const struct option_row *row, const cha
     if (row->kind != OPTION_FLAG && value == NULL)
         return error_set(err, ERROR_INVALID_ARGUMENT, "--%s needs a value: --%s %s", row->name,
                          row->name, row->value);
-    if (value != NULL && check_value(row, value, err) < 0)
+    /* Choices may differ between verbs, and the verb is not known yet. */
+    if (value != NULL && row->kind != OPTION_CHOICE && check_value(row, value, err) < 0)
         return -1;
     args->options[args->option_count++] = (struct given_option){row, value};
     return 0;
