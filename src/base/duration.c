@@ -4,8 +4,10 @@
 
 #include "base/duration.h"
 
+#include <inttypes.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
 
 #include "base/cleanup.h"
 
@@ -58,4 +60,19 @@ int duration_seconds(const char *text, uint64_t *ret_seconds, struct error *err)
                          text);
     *ret_seconds = total;
     return 0;
+}
+
+void duration_text(uint64_t seconds, char out[DURATION_TEXT_SIZE])
+{
+    static const char used[] = {'d', 'h', 'm', 's'};
+    int len = 0;
+    if (seconds == 0)
+        len = snprintf(out, DURATION_TEXT_SIZE, "0s");
+    for (size_t i = 0; i < ARRAY_LEN(used); i++) {
+        uint64_t scale = unit_seconds(used[i]);
+        if (seconds >= scale)
+            len += snprintf(out + len, (size_t)(DURATION_TEXT_SIZE - len), "%" PRIu64 "%c",
+                            seconds / scale, used[i]);
+        seconds %= scale;
+    }
 }

@@ -11,4 +11,8 @@
 
 #include "base/error.h"
 
+enum { DURATION_TEXT_SIZE = 48 };
+
 int duration_seconds(const char *text, uint64_t *ret_seconds, struct error *err);
+/* The other way: "90s" as "1m30s", in days, hours, minutes and seconds. */
+void duration_text(uint64_t seconds, char out[DURATION_TEXT_SIZE]);

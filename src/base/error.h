@@ -24,6 +24,7 @@
     X(UNKNOWN_FIELD, 400, 2)                                                                       \
     X(INVALID_NAME, 400, 2)                                                                        \
     X(INVALID_QUANTITY, 400, 2)                                                                    \
+    X(INVALID_DURATION, 400, 2)                                                                    \
     X(INVALID_PATH, 400, 2)                                                                        \
     X(INVALID_MULTIPART, 400, 2)                                                                   \
     X(INVALID_HTTP, 400, 1)                                                                        \
@@ -50,6 +51,7 @@
     X(REQUEST_TIMEOUT, 408, 6)                                                                     \
     X(ALREADY_EXISTS, 409, 4)                                                                      \
     X(ALREADY_RUNNING, 409, 4)                                                                     \
+    X(SANDBOX_EXPIRED, 409, 4)                                                                     \
     X(NOT_RUNNING, 409, 4)                                                                         \
     X(IS_A_DIRECTORY, 409, 4)                                                                      \
     X(NOT_A_DIRECTORY, 409, 4)                                                                     \

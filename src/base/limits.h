@@ -66,6 +66,10 @@ enum {
     PREVIEW_HEADERS_MAX = 8 * 1024,
     PATH_BYTES_MAX = 4096,
 
+    /* How long a sandbox lives */
+    LIFESPAN_MIN_S = 1,
+    LIFESPAN_MAX_S = 3650 * 24 * 3600,
+
     /* Streams into a sandbox */
     TUNNELS_MAX = 512,             /* open at once, per sandbox */
     TUNNELS_IDLE_MAX = 32,         /* kept for the next request, per sandbox */

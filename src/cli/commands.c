@@ -77,6 +77,12 @@ static const struct option_row globals[] = {
     END_OF_OPTIONS,
 };
 
+#define LIFE_OPTIONS                                                                               \
+    TEXT("ttl", "SPAN", "how long it lives, from its start or from when this is set: 30m; none"),  \
+    TEXT("idle-timeout", "SPAN", "how long it may be unused: 10m; none"),                          \
+    TEXT("max-age", "SPAN", "how old it gets at most: 7d; none"),                                  \
+    CHOICE("on-expire", "stop|delete|none", "what happens then (none: idle ones stop, others go)")
+
 static const struct option_row list_options[] = {
     CHOICE("status", STATUSES, "only those with this status"),
     NUMBER("limit", "N", "at most so many (default: 20)"),
@@ -117,6 +123,7 @@ static const struct option_row create_options[] = {
     ENV_OPTION,
     LABEL_OPTION("a label; may be given several times"),
     TRUST_OPTIONS("standard"),
+    LIFE_OPTIONS,
     FLAG("disabled", "leave it stopped until it is started"),
     FLAG("wait", "return when it runs"),
     FLAG("no-wait", "return at once (default)"),
@@ -170,6 +177,7 @@ static const struct option_row clone_options[] = {
     ENV_OPTION,
     LABEL_OPTION("a label instead of the source's; may be given several times"),
     TRUST_OPTIONS("as the source's"),
+    LIFE_OPTIONS,
     FLAG("wait", "return when it runs"),
     FLAG("no-wait", "return at once (default)"),
     NUMBER("timeout", "SECONDS", "how long to wait (default: 60)"),
@@ -187,6 +195,7 @@ static const struct option_row update_options[] = {
     LABEL_OPTION("a label; may be given several times"),
     {.name = "remove-label", .repeats = true, .kind = OPTION_TEXT, .value = "KEY",
      .help = "take a label away"},
+    LIFE_OPTIONS,
     TEXT("revision", "REV", "only if this is still its revision: rev-123"),
     END_OF_OPTIONS,
 };

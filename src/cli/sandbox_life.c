@@ -196,6 +196,31 @@ void resources_add(const struct args *args, yyjson_mut_doc *doc, yyjson_mut_val 
         add_text(doc, object, rows[i].name, args_option(args, rows[i].option, NULL));
 }
 
+/* "none" takes away what is there, in an update. */
+static void add_life(const struct args *args, yyjson_mut_doc *doc, yyjson_mut_val *spec)
+{
+    static const struct {
+        const char *option, *key;
+    } rows[] = {
+        {"ttl", "ttl"},
+        {"idle-timeout", "idleTimeout"},
+        {"max-age", "maxAge"},
+        {"on-expire", "onExpire"},
+    };
+    yyjson_mut_val *lifecycle = NULL;
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        const char *value = args_option(args, rows[i].option, NULL);
+        if (value == NULL)
+            continue;
+        if (lifecycle == NULL)
+            lifecycle = yyjson_mut_obj_add_obj(doc, spec, "lifecycle");
+        if (strcmp(value, "none") == 0)
+            yyjson_mut_obj_add_null(doc, lifecycle, rows[i].key);
+        else
+            yyjson_mut_obj_add_str(doc, lifecycle, rows[i].key, value);
+    }
+}
+
 /* metadata and spec with what the options of create, clone and update have in common. */
 static yyjson_mut_doc *body_of(const struct invocation *inv, yyjson_mut_val **ret_metadata,
                                yyjson_mut_val **ret_spec)
@@ -207,6 +232,7 @@ static yyjson_mut_doc *body_of(const struct invocation *inv, yyjson_mut_val **re
     yyjson_mut_val *spec = yyjson_mut_obj_add_obj(doc, root, "spec");
     yyjson_mut_val *limits = yyjson_mut_obj_add_obj(doc, spec, "resources");
     resources_add(args, doc, limits);
+    add_life(args, doc, spec);
     client_add_pairs(args, "label", doc, metadata, "labels");
     client_add_env(inv->client, args, doc, spec, "env_vars");
     add_security(args, doc, spec);

@@ -25,6 +25,7 @@ int sandbox_running(struct sandboxes *s, const char *workspace, const char *name
     if (sb == NULL)
         return -1;
     sandbox_hold(sb);
+    sandbox_used(sb);
     while (sb->status == SANDBOX_CREATING || sb->status == SANDBOX_STARTING)
         if (co_cond_wait(s->loop, &sb->changed, BECOMES_READY_MS, err) < 0)
             return -1;

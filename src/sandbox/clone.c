@@ -82,11 +82,16 @@ static int check_request(struct sandboxes *s, const struct sandbox_clone *reques
 int sandboxes_clone(struct sandboxes *s, const struct sandbox_clone *request, struct arena *arena,
                     struct sandbox_info *ret_info, struct error *err)
 {
+    static const struct lifespan_change as_it_is = {.sets = 0};
     struct sandbox_info source;
     struct sandbox_resources resources = request->resources;
     struct trust_options security;
+    struct store_lifespan lifespan;
     if (sandboxes_get(s, request->workspace, request->source, arena, &source, err) < 0 ||
-        trust_resolve(&request->security, &source.security, &security, err) < 0)
+        trust_resolve(&request->security, &source.security, &security, err) < 0 ||
+        sandbox_new_lifespan(&source.lifespan,
+                             request->lifespan != NULL ? request->lifespan : &as_it_is, &lifespan,
+                             err) < 0)
         return -1;
     cap_resources(&source, &security, arena, &resources);
     resources = resources_over(&resources, &source.resources);
@@ -109,6 +114,7 @@ int sandboxes_clone(struct sandboxes *s, const struct sandbox_clone *request, st
         .blaxel_spec = or_else(request->blaxel_spec, source.metadata.blaxel_spec),
         .clone_of = source.id,
         .trust_level = trust_level_text(security.level),
+        .lifespan = &lifespan,
     };
     const struct first_event event = {
         "CLONE", arena_printf(arena, "Sandbox cloned successfully from %s", source.name)};

@@ -104,6 +104,9 @@ static struct sandbox *insert(struct sandboxes *s, const struct group *group,
         return NULL;
     row->created_ms = row->updated_ms = birth_time(s);
     row->status = sandbox_status_text(first_status(row));
+    struct lifespan rules = {0};
+    if (row->lifespan != NULL && sandbox_lifespan_of(row->lifespan, &rules, err) < 0)
+        return NULL;
     struct sandbox *sb = sandbox_new(s, row, err);
     if (sb == NULL)
         return NULL;
@@ -115,6 +118,7 @@ static struct sandbox *insert(struct sandboxes *s, const struct group *group,
         sandbox_drop(sb);
         return NULL;
     }
+    sandbox_set_lifespan(sb, &rules, true);
     return sb;
 }
 
@@ -195,6 +199,22 @@ int sandbox_add(struct sandboxes *s, const char *group_name, struct store_sandbo
     return 0;
 }
 
+int sandbox_new_lifespan(const struct lifespan *before, const struct lifespan_change *change,
+                         struct store_lifespan *ret_row, struct error *err)
+{
+    struct lifespan rules;
+    if (lifespan_merge(before, change, 0, time_now_ms(), true, &rules, err) < 0)
+        return -1;
+    *ret_row = (struct store_lifespan){
+        .ttl_s = rules.ttl_s,
+        .idle_s = rules.idle_s,
+        .max_age_s = rules.max_age_s,
+        .expires_ms = rules.expires_ms,
+        .on_expire = lifespan_action_text(rules.on_expire),
+    };
+    return 0;
+}
+
 static int check_request(struct sandboxes *s, const struct sandbox_create *request,
                          struct arena *arena, struct sandbox_resources *resources,
                          struct trust_options *ret_security, struct error *err)
@@ -225,7 +245,10 @@ int sandbox_create_row(struct sandboxes *s, const struct sandbox_create *request
 {
     struct sandbox_resources resources = request->resources;
     struct trust_options security;
-    if (check_request(s, request, arena, &resources, &security, err) < 0)
+    const struct lifespan_change asked = {.sets = LIFESPAN_SETS_ALL, .to = request->lifespan};
+    struct store_lifespan *lifespan = arena_alloc(arena, sizeof(*lifespan));
+    if (check_request(s, request, arena, &resources, &security, err) < 0 ||
+        sandbox_new_lifespan(&(struct lifespan){0}, &asked, lifespan, err) < 0)
         return -1;
     *ret_row = (struct store_sandbox){
         .workspace = request->workspace,
@@ -246,6 +269,7 @@ int sandbox_create_row(struct sandboxes *s, const struct sandbox_create *request
         .blaxel_spec = request->metadata.blaxel_spec,
         .trust_level = trust_level_text(security.level),
         .security = trust_text(&security, arena),
+        .lifespan = lifespan,
     };
     return 0;
 }

@@ -34,6 +34,11 @@ struct sandbox *sandbox_admit(struct sandboxes *s, struct group *group, struct s
                               const struct first_event *event, struct error *err);
 void sandbox_launch(struct sandbox *sb);
 
+/* The life span of one that is to be made, as sandbox_add() takes it; all of it counts from then
+ * on. */
+int sandbox_new_lifespan(const struct lifespan *before, const struct lifespan_change *change,
+                         struct store_lifespan *ret_row, struct error *err);
+
 /* ALREADY_EXISTS when another sandbox than `own` has this external id. NULL and "" are fine. */
 int sandbox_check_external(struct sandboxes *s, const char *workspace, const char *external_id,
                            const struct sandbox *own, struct error *err);

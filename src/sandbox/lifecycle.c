@@ -15,6 +15,7 @@
 
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "base/timetext.h"
 #include "image/image.h"
 #include "loop/co.h"
 #include "sandbox/state.h"
@@ -137,6 +138,7 @@ static void drive_start(struct sandbox *sb)
     sb->up = true;
     metrics_started(sb);
     tally_started(sb);
+    sandbox_life_started(sb);
     if (sb->goal != GOAL_RUNNING)
         return;
     sandbox_set_status(sb, SANDBOX_RUNNING);
@@ -274,6 +276,38 @@ static const struct wish delete_wish = {
     .refusal_text = "it is being deleted already",
 };
 
+/* Nothing waits in here. */
+static void set_wish(struct sandbox *sb, const char *actor, const struct wish *wish)
+{
+    sb->goal = wish->goal;
+    sb->stop_reason = NULL;
+    sb->resuming = false;
+    snprintf(sb->updated_by, sizeof(sb->updated_by), "%s", actor);
+    sandbox_set_status(sb, wish->status);
+}
+
+/* Records it, and has it worked on. */
+static void follow_wish(struct sandbox *sb, const struct wish *wish, bool with_event)
+{
+    struct error err;
+    if (sandbox_save(sb, with_event, &err) < 0)
+        log_error("sandbox %s: recording its state: %s", sb->id, err.message);
+    sandbox_drive(sb);
+    if (wish->goal == GOAL_DELETED)
+        sandbox_give_up_copy(sb); /* the driver waits for it, and nobody wants it any more */
+}
+
+static int check_not_over(const struct sandbox *sb, struct error *err)
+{
+    enum lifespan_rule rule;
+    char why[LIFESPAN_WHY_SIZE];
+    if (!lifespan_is_over(&sb->life.rules, sb->created_ms, time_now_ms(), &rule))
+        return 0;
+    lifespan_why(&sb->life.rules, rule, why);
+    return error_set(err, ERROR_SANDBOX_EXPIRED,
+                     "sandbox \"%s\" is not started any more: %s (spec.lifecycle)", sb->name, why);
+}
+
 static int record_wish(struct sandboxes *s, const char *workspace, const char *name,
                        const char *actor, const struct wish *wish, struct arena *arena,
                        struct sandbox_info *ret_info, struct error *err)
@@ -291,19 +325,12 @@ static int record_wish(struct sandboxes *s, const char *workspace, const char *n
         return error_set(err, wish->refusal, "sandbox \"%s\" is %s: %s", sandbox_path(sb),
                          sandbox_status_text(sb->status), wish->refusal_text);
     if (wish->goal == GOAL_RUNNING &&
-        admission_reserve(&s->admission, &sb->promise, PROMISE_ALL, &sb->limits, err) < 0)
+        (check_not_over(sb, err) < 0 ||
+         admission_reserve(&s->admission, &sb->promise, PROMISE_ALL, &sb->limits, err) < 0))
         return -1;
-    sb->goal = wish->goal;
-    sb->stop_reason = NULL;
-    sb->resuming = false;
-    snprintf(sb->updated_by, sizeof(sb->updated_by), "%s", actor);
-    sandbox_set_status(sb, wish->status);
+    set_wish(sb, actor, wish);
     sandbox_info(sb, arena, ret_info);
-    if (sandbox_save(sb, false, err) < 0)
-        log_error("sandbox %s: recording its state: %s", sb->id, err->message);
-    sandbox_drive(sb);
-    if (wish->goal == GOAL_DELETED)
-        sandbox_give_up_copy(sb); /* the driver waits for it, and nobody wants it any more */
+    follow_wish(sb, wish, false);
     return 0;
 }
 
@@ -317,6 +344,25 @@ void sandbox_condemn(struct sandbox *sb, const char *actor)
     sandbox_drive(sb);
     sandbox_give_up_copy(sb);
     sandbox_drop(sb);
+}
+
+void sandbox_expire(struct sandbox *sb, const struct lifespan_end *end, const char *why)
+{
+    static const char *const reasons[LIFESPAN_RULES] = {
+        [LIFESPAN_TTL] = "Sandbox stopped: its ttl was over",
+        [LIFESPAN_IDLE] = "Sandbox stopped: it was idle",
+        [LIFESPAN_MAX_AGE] = "Sandbox stopped: it reached its max age",
+        [LIFESPAN_EXPIRES] = "Sandbox stopped: its date had come",
+    };
+    bool stop = end->action == LIFESPAN_STOP;
+    const struct wish *wish = stop ? &stop_wish : &delete_wish;
+    char message[LIFESPAN_WHY_SIZE + 64];
+    snprintf(message, sizeof(message), "Sandbox expired: %s; it is %s", why,
+             stop ? "stopped" : "deleted");
+    set_wish(sb, "cella", wish);
+    sb->stop_reason = reasons[end->rule];
+    sandbox_add_event(sb, "EXPIRE", "SUCCESS", message);
+    follow_wish(sb, wish, true);
 }
 
 int sandboxes_start(struct sandboxes *s, const char *workspace, const char *name, const char *actor,
@@ -357,6 +403,7 @@ void sandboxes_stop_all(struct sandboxes *s)
 {
     struct error err;
     s->closing = true;
+    reaper_stop(s);
     sandboxes_end_monitors(s);
     for (struct sandbox *sb = s->ids; sb != NULL; sb = sb->by_id.next)
         tunnels_close_idle(sb);

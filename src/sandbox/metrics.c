@@ -126,6 +126,9 @@ static void take_sample(struct sandbox *sb, const struct warden_sample *sample)
     };
     if (sample->known & SAMPLE_CPU)
         take_cpu(u, sample, &into);
+    if (into.has_cpu &&
+        !lifespan_is_noise(into.cpu_usec, into.cpu_elapsed_usec, sb->limits.cpu_millis))
+        sandbox_used(sb);
     u->memory = into.has_memory ? (double)into.memory_bytes : NAN;
     u->disk = into.has_disk ? (double)into.disk_bytes : NAN;
     u->tasks = sample->tasks;
@@ -173,6 +176,7 @@ static int batch_run(struct sandboxes *s, struct batch *batch, struct error *err
     for (size_t i = 0; i < batch->count; i++) {
         sandbox_save_notes(batch->items[i]);
         tally_save(batch->items[i]);
+        sandbox_life_save(batch->items[i]);
         sandbox_drop(batch->items[i]);
     }
     batch->count = 0;
@@ -399,6 +403,25 @@ static bool is_stale(const struct sandbox *sb)
                               loop_now(sb->owner->loop) - sb->usage->sampled_ms >= FRESH_MS);
 }
 
+int metrics_look(struct sandbox *sb, bool *ret_known, struct error *err)
+{
+    struct batch batch = {.count = 0};
+    bool known = sb->usage != NULL && sb->usage->has_cpu_before;
+    if (is_stale(sb)) {
+        batch_add(&batch, sb);
+        if (batch_run(sb->owner, &batch, err) < 0)
+            return -1;
+        known = known && !is_stale(sb); /* one that does not come says nothing */
+    }
+    *ret_known = known;
+    return 0;
+}
+
+unsigned metrics_interval(const struct sandboxes *s)
+{
+    return s->sampler->interval_s;
+}
+
 /* Everything up to now. */
 static void read_history(struct sandbox *sb, struct series_image *ret_image)
 {
@@ -417,6 +440,13 @@ static void read_history(struct sandbox *sb, struct series_image *ret_image)
     workers_run(m->workers, read_file, &job);
 }
 
+/* Who asks for figures does not use the sandbox. */
+static void drop_sandbox(struct sandbox **sb)
+{
+    if (*sb != NULL)
+        sandbox_drop(*sb);
+}
+
 int sandbox_metrics(struct sandboxes *s, const char *workspace, const char *name, uint32_t period,
                     uint32_t resolution, struct arena *arena, struct series_value **ret_values,
                     size_t *ret_count, struct error *err)
@@ -427,7 +457,7 @@ int sandbox_metrics(struct sandboxes *s, const char *workspace, const char *name
                          "%" PRIu32 " points are more than %d: choose a coarser resolution or a "
                          "shorter period",
                          period / resolution, METRICS_POINTS_MAX);
-    _cleanup_sandbox_ struct sandbox *sb = sandbox_find(s, workspace, name, err);
+    _cleanup_(drop_sandbox) struct sandbox *sb = sandbox_find(s, workspace, name, err);
     if (sb == NULL)
         return -1;
     sandbox_hold(sb);

@@ -80,6 +80,15 @@ static struct monitor *monitor_new(struct sandbox *sb, uint64_t pid, uint64_t st
     return m;
 }
 
+bool sandbox_is_monitor(const struct sandbox *sb)
+{
+    const struct co *self = sb->monitors == NULL ? NULL : co_self(sb->owner->loop);
+    for (const struct monitor *m = sb->monitors; m != NULL; m = m->next)
+        if (m->co != NULL && m->co == self)
+            return true;
+    return false;
+}
+
 static struct monitor *find(struct sandbox *sb, uint64_t pid)
 {
     for (struct monitor *m = sb->monitors; m != NULL; m = m->next)

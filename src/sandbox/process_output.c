@@ -50,6 +50,7 @@ static int output_open(struct sandboxes *s, const char *workspace, const char *n
         return error_sys(err, "following a process");
     o->loop = s->loop;
     o->sb = steal_ptr(sb);
+    sandbox_stream_begin(o->sb);
     o->fd = steal_fd(&fd);
     buf_init(&o->in, FRAME_HEADER_SIZE + WIRE_PAYLOAD_MAX + READ_SIZE);
     *ret_output = o;
@@ -62,6 +63,7 @@ void process_output_end(struct process_output *o)
         return;
     close(o->fd);
     buf_release(&o->in);
+    sandbox_stream_end(o->sb);
     sandbox_drop(o->sb);
     free(o);
 }

@@ -205,7 +205,8 @@ int sandboxes_recover(struct sandboxes *s, struct error *err)
         .sandbox = load_sandbox, .event = load_event, .note = load_note, .ctx = s};
     if (store_last_revision(s->store, &s->revision, err) < 0 || sandboxes_load_groups(s, err) < 0 ||
         store_load_all(s->store, &load, err) < 0 || sandboxes_load_tallies(s, err) < 0 ||
-        sandboxes_load_previews(s, err) < 0 || sandboxes_load_monitors(s, err) < 0)
+        sandboxes_load_lifespans(s, err) < 0 || sandboxes_load_previews(s, err) < 0 ||
+        sandboxes_load_monitors(s, err) < 0)
         return -1;
 
     struct census census = {0};
@@ -223,7 +224,7 @@ int sandboxes_recover(struct sandboxes *s, struct error *err)
     census_release(&census);
     sandboxes_resume_groups(s);
     sandboxes_resume_monitors(s);
-    return metrics_start(s, err);
+    return metrics_start(s, err) < 0 ? -1 : reaper_start(s, err);
 }
 
 /* --- while it runs --- */
@@ -345,6 +346,7 @@ void sandboxes_free(struct sandboxes *s)
     while (s->ids != NULL)
         sandbox_remove(s->ids);
     sandboxes_free_groups(s);
+    reaper_free(s);
     metrics_free(s);
     s->provider->ops->free(s->provider);
     free(s);

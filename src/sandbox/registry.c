@@ -187,6 +187,7 @@ void sandbox_remove(struct sandbox *sb)
     group_leave(sb);
     sb->gone = true;
     admission_release(&s->admission, &sb->promise);
+    sandbox_life_forget(sb);
     sandbox_forget_previews(sb);
     sandbox_forget_monitors(sb);
     co_cond_wake_all(&sb->changed);
@@ -294,14 +295,15 @@ void sandbox_info(const struct sandbox *sb, struct arena *arena, struct sandbox_
         .events = events,
         .event_count = sb->event_count,
     };
+    sandbox_life_info(sb, ret_info);
 }
 
 /* Event types and statuses are few and fixed; a stored one that is none of them is shown as OTHER.
  */
 static const char *event_word(const char *text)
 {
-    static const char *const words[] = {"CREATE", "START",  "STOP",   "DELETE",  "CLONE",
-                                        "RESUME", "UPDATE", "RESIZE", "SUCCESS", "FAILURE"};
+    static const char *const words[] = {"CREATE", "START",  "STOP",   "DELETE",  "CLONE",  "RESUME",
+                                        "UPDATE", "RESIZE", "EXPIRE", "SUCCESS", "FAILURE"};
     for (size_t i = 0; i < ARRAY_LEN(words); i++)
         if (strcmp(words[i], text) == 0)
             return words[i];
@@ -360,6 +362,7 @@ void sandbox_set_status(struct sandbox *sb, enum sandbox_status status)
     if (status == SANDBOX_STOPPED || status == SANDBOX_FAILED)
         admission_shrink(&sb->owner->admission, &sb->promise);
     sandbox_touch(sb);
+    sandbox_life_changed(sb);
     co_cond_wake_all(&sb->changed);
 }
 
@@ -394,6 +397,7 @@ void sandbox_row(const struct sandbox *sb, struct arena *arena, struct store_san
         .unsettled = sb->unsettled,
         .trust_level = trust_level_text(info.security.level),
         .security = trust_text(&info.security, arena),
+        .lifespan = sandbox_life_row(sb, arena),
     };
     if (info.event_count > 0) {
         const struct sandbox_event *last = &info.events[info.event_count - 1];
@@ -408,6 +412,7 @@ int sandbox_save(struct sandbox *sb, bool with_event, struct error *err)
     struct store_event event = {NULL};
     struct arena *arena = arena_new();
     sandbox_row(sb, arena, &row, &event);
+    sb->life.stored_active_ms = sb->life.active_ms;
     int rc = store_put_sandbox(sb->owner->store, &row, with_event ? &event : NULL, err);
     arena_free(arena);
     return rc;

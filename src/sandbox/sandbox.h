@@ -23,6 +23,7 @@
 #include "provider/provider.h"
 #include "sandbox/resources.h"
 #include "sandbox/trust.h"
+#include "sandbox/lifespan.h"
 #include "store/store.h"
 
 #define SANDBOX_STATUSES(X)                                                                        \
@@ -89,6 +90,10 @@ struct sandbox_info {
     const char *created_by, *updated_by;
     const struct sandbox_event *events; /* oldest first */
     size_t event_count;
+    struct lifespan lifespan;
+    int64_t expires_ms;    /* Unix time of the end that comes first, as things are; 0: none */
+    int64_t used_ms;       /* when it was last in use; now while it is */
+    int64_t idle_since_ms; /* the same for one that is idle, and to end for that; 0: it is not */
 };
 
 /* What it is found by in its workspace: its name, or "group/name". */
@@ -123,12 +128,14 @@ struct sandbox_create {
     struct sandbox_metadata metadata;
     struct trust_request security;
     bool enabled; /* false: it stays stopped until it is started */
+    struct lifespan lifespan;
     const char *actor;
 };
 
 /* Returns as soon as it is recorded, with status creating (or stopped when not enabled); making it
  * goes on by itself. INVALID_NAME, INVALID_QUANTITY, IMAGE_NOT_FOUND, ALREADY_EXISTS (the name, the
- * external id), INVALID_ARGUMENT (env, metadata), GROUP_NOT_FOUND, and those of trust_resolve(). */
+ * external id), INVALID_ARGUMENT (env, metadata, lifespan), INVALID_DURATION, GROUP_NOT_FOUND, and
+ * those of trust_resolve(). */
 int sandboxes_create(struct sandboxes *s, const struct sandbox_create *request, struct arena *arena,
                      struct sandbox_info *ret_info, struct error *err);
 int sandboxes_get(struct sandboxes *s, const char *workspace, const char *name, struct arena *arena,
@@ -175,6 +182,7 @@ struct sandbox_clone {
     const char *blaxel_spec;                /* NULL: as the source has it */
     const bool *enabled;                    /* NULL: as the source has it */
     struct trust_request security;          /* zeros: as the source has it */
+    const struct lifespan_change *lifespan; /* NULL: as the source has it, counted anew */
     const char *actor;
 };
 
@@ -205,21 +213,24 @@ struct sandbox_update {
     const char *display_name;
     const char *blaxel_spec;
     const bool *enabled; /* another value than before stops or starts it; NULL: as it is */
-    struct trust_request security; /* zeros, or what it has: INVALID_ARGUMENT */
+    struct trust_request security;          /* zeros, or what it has: INVALID_ARGUMENT */
+    const struct lifespan_change *lifespan; /* NULL: as it is. A ttl that it sets counts from now */
+    bool may_extend;                        /* the max age may be raised, or removed */
     const char *actor;
 };
 
 /*
  * All of it or nothing; a running sandbox has its new limits when this returns. INVALID_QUANTITY,
  * INVALID_ARGUMENT, ALREADY_EXISTS (the external id), REVISION_CONFLICT, RESOURCE_IN_USE (more
- * memory, disk or processes are in use than it would have), INSUFFICIENT_RESOURCES.
+ * memory, disk or processes are in use than it would have), INSUFFICIENT_RESOURCES, and what
+ * lifespan_merge() refuses.
  */
 int sandboxes_update(struct sandboxes *s, const struct sandbox_update *request, struct arena *arena,
                      struct sandbox_info *ret_info, struct error *err);
 
 /* These record the wish, answer with the sandbox in its new status (starting, stopping, deleting)
- * and go on by themselves. start: ALREADY_RUNNING; stop: NOT_RUNNING; delete: SANDBOX_NOT_FOUND
- * once it is being deleted. */
+ * and go on by themselves. start: ALREADY_RUNNING, SANDBOX_EXPIRED (its age or date is over); stop:
+ * NOT_RUNNING; delete: SANDBOX_NOT_FOUND once it is being deleted. */
 int sandboxes_start(struct sandboxes *s, const char *workspace, const char *name, const char *actor,
                     struct arena *arena, struct sandbox_info *ret_info, struct error *err);
 /* As start; the event is RESUME. */

@@ -51,6 +51,19 @@ struct tally {
     bool unsaved;
 };
 
+/* How long it lives: reaper.c's. Times are by the loop's clock. */
+struct life {
+    struct lifespan rules;
+    bool stored;                    /* the store has a row for it, which follows its changes */
+    int64_t ttl_from_ms, active_ms; /* see sandbox/lifespan.h */
+    int64_t stored_active_ms;       /* as the store has it */
+    int64_t not_before_ms;          /* an end that failed is not tried again before */
+    unsigned streams;               /* connections of somebody's into it, tunnels apart */
+    struct timer timer;             /* for the end that comes first; only while there is one */
+    struct sandbox *next_due;       /* whose timer has fired: a list */
+    bool due;
+};
+
 struct sandbox {
     struct sandboxes *owner;
     char *id;
@@ -84,6 +97,7 @@ struct sandbox {
     unsigned agents;     /* how many it has had: each start brings a new one */
     struct usage *usage; /* metrics.c's; NULL before the first sample */
     struct tally tally;
+    struct life life;
 
     char *clone_of; /* id of the sandbox whose files it is still to be given; NULL: none */
     bool copying;   /* that is being done */
@@ -161,6 +175,7 @@ struct sandboxes {
     struct co_cond idle;
     bool closing;
     struct sampler *sampler;
+    struct reaper *reaper;       /* NULL before everything is recovered */
     port_delivery *deliver_port; /* how monitors tell of ports */
     void *deliver_ctx;
     unsigned monitors_running;
@@ -236,6 +251,11 @@ void sandbox_measured(struct sandbox *sb); /* there is a new sample of it */
 /* Takes the setting over (sandbox/auto_lower.h's list); an empty one switches it off. */
 int sandbox_set_auto_lower(struct sandbox *sb, struct slice list, struct error *err);
 
+/* A sample that is no older than a second; *ret_known: what it used since an earlier one is known,
+ * and has been told to sandbox_used(). On a coroutine. */
+int metrics_look(struct sandbox *sb, bool *ret_known, struct error *err);
+unsigned metrics_interval(const struct sandboxes *s); /* s */
+
 /* tally.c */
 void tally_started(struct sandbox *sb);
 void tally_stopped(struct sandbox *sb);
@@ -246,6 +266,30 @@ void tally_save(struct sandbox *sb);      /* on a coroutine; failures are logged
 int sandboxes_load_tallies(struct sandboxes *s, struct error *err); /* sandboxes come first */
 void tally_info(const struct sandbox *sb, struct sandbox_tally *ret_tally);
 
+/* reaper.c */
+/* When all sandboxes are known, on a coroutine: what expired meanwhile is dealt with first. */
+int reaper_start(struct sandboxes *s, struct error *err);
+void reaper_stop(struct sandboxes *s); /* on a coroutine: nothing expires any more */
+void reaper_free(struct sandboxes *s);
+int sandboxes_load_lifespans(struct sandboxes *s, struct error *err); /* sandboxes come first */
+/* The rules are these from now on; `renew`: its ttl begins now. */
+void sandbox_set_lifespan(struct sandbox *sb, const struct lifespan *rules, bool renew);
+void sandbox_life_started(struct sandbox *sb); /* it runs, since now */
+void sandbox_life_changed(struct sandbox *sb); /* its status, or what its end depends on */
+void sandbox_life_forget(struct sandbox *sb);  /* it is gone */
+void sandbox_life_info(const struct sandbox *sb, struct sandbox_info *info);
+int sandbox_lifespan_of(const struct store_lifespan *row, struct lifespan *ret_rules,
+                        struct error *err);
+/* The row for the store; NULL: none is needed. */
+const struct store_lifespan *sandbox_life_row(const struct sandbox *sb, struct arena *arena);
+/* Writes down when it was last used, if that is worth it. On a coroutine. */
+void sandbox_life_save(struct sandbox *sb);
+/* Somebody has just used it, or something in it has used the cpu. */
+void sandbox_used(struct sandbox *sb);
+/* A connection into it that lasts. */
+void sandbox_stream_begin(struct sandbox *sb);
+void sandbox_stream_end(struct sandbox *sb);
+
 /* recover.c */
 /* For one whose status says that it runs, and that does not. */
 void sandbox_lost(struct sandbox *sb, enum sandbox_status status, const char *why);
@@ -255,6 +299,8 @@ void sandbox_drive(struct sandbox *sb); /* sees to it that the goal is worked on
 /* Has it deleted, without a record of its own: whoever asks has one that implies it. On a
  * coroutine. */
 void sandbox_condemn(struct sandbox *sb, const char *actor);
+/* Its end has come, and why: it is stopped or deleted as if somebody had asked for it. */
+void sandbox_expire(struct sandbox *sb, const struct lifespan_end *end, const char *why);
 /* Takes a step again for as long as the provider is away, or clearing up. */
 int sandbox_with_patience(struct sandbox *sb, int (*step)(struct sandbox *, struct error *),
                           struct error *err);
@@ -296,6 +342,7 @@ int sandboxes_load_monitors(struct sandboxes *s, struct error *err); /* sandboxe
 void sandboxes_resume_monitors(struct sandboxes *s); /* once it is known what runs */
 void sandbox_forget_monitors(struct sandbox *sb);    /* their rows go with the sandbox's */
 void sandboxes_end_monitors(struct sandboxes *s);    /* on a coroutine; they stay in the store */
+bool sandbox_is_monitor(const struct sandbox *sb);   /* whether one of its monitors is running */
 
 /* previews.c */
 int sandboxes_load_previews(struct sandboxes *s, struct error *err); /* sandboxes come first */
@@ -311,9 +358,13 @@ static inline void cleanup_group(struct group **group)
 }
 #define _cleanup_group_ __attribute__((cleanup(cleanup_group)))
 
+/* Whoever had business with a sandbox has used it until now; sandbox_drop() is for those who only
+ * looked, or who work for the server. */
 static inline void cleanup_sandbox(struct sandbox **sb)
 {
-    if (*sb != NULL)
-        sandbox_drop(*sb);
+    if (*sb == NULL)
+        return;
+    sandbox_used(*sb);
+    sandbox_drop(*sb);
 }
 #define _cleanup_sandbox_ __attribute__((cleanup(cleanup_sandbox)))

@@ -39,6 +39,7 @@ void terminal_detach(struct terminal *t)
         return;
     close(t->fd);
     buf_release(&t->in);
+    sandbox_stream_end(t->sb);
     sandbox_drop(t->sb);
     free(t);
 }
@@ -112,6 +113,7 @@ int terminal_attach(struct sandboxes *s, const char *workspace, const char *name
     t->loop = s->loop;
     sb->had_terminals = true;
     t->sb = steal_ptr(sb);
+    sandbox_stream_begin(t->sb);
     t->fd = steal_fd(&fd);
     buf_init(&t->in, FRAME_MAX);
     if (send_frame(t, &agent_terminal_attach_schema, ATTACH_ID, attach, err) < 0 ||

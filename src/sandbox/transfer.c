@@ -40,6 +40,7 @@ int transfer_open(struct sandboxes *s, const char *workspace, const char *name,
         return error_sys(err, "allocating a transfer");
     t->loop = s->loop;
     t->sb = steal_ptr(sb);
+    sandbox_stream_begin(t->sb);
     t->fd = steal_fd(&fd);
     buf_init(&t->in, FRAME_HEADER_SIZE + WIRE_PAYLOAD_MAX + READ_AHEAD);
     *ret_transfer = t;
@@ -51,6 +52,7 @@ void file_transfer_end(struct file_transfer *t)
     if (t == NULL)
         return;
     close(t->fd);
+    sandbox_stream_end(t->sb);
     sandbox_drop(t->sb);
     buf_release(&t->in);
     free(t);

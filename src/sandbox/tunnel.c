@@ -42,10 +42,8 @@ static void unlink_idle(struct tunnel *t)
     timer_stop(&t->timer);
 }
 
-void tunnel_close(struct tunnel *t)
+static void tunnel_free(struct tunnel *t)
 {
-    if (t == NULL)
-        return;
     watch_stop(&t->watch);
     close(t->fd);
     t->sb->tunnels--;
@@ -53,10 +51,18 @@ void tunnel_close(struct tunnel *t)
     free(t);
 }
 
+void tunnel_close(struct tunnel *t)
+{
+    if (t == NULL)
+        return;
+    sandbox_used(t->sb);
+    tunnel_free(t);
+}
+
 static void close_idle(struct tunnel *t)
 {
     unlink_idle(t);
-    tunnel_close(t);
+    tunnel_free(t);
 }
 
 /* Whether its peer has closed it meanwhile, or said something that nobody had asked for. */
@@ -111,6 +117,7 @@ static void idle_expired(struct timer *timer)
 void tunnel_keep(struct tunnel *t)
 {
     struct sandbox *sb = t->sb;
+    sandbox_used(sb);
     if (sb->gone || sb->status != SANDBOX_RUNNING || sb->idle_tunnel_count == TUNNELS_IDLE_MAX) {
         tunnel_close(t);
         return;
@@ -141,7 +148,7 @@ static struct tunnel *take_idle(struct sandbox *sb, uint16_t port)
         /* One that is watched would have been closed. */
         if (t->watch.loop != NULL || !is_stale(t))
             return t;
-        tunnel_close(t);
+        tunnel_free(t);
     }
     return NULL;
 }

@@ -18,6 +18,7 @@
 
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "base/timetext.h"
 #include "loop/co.h"
 #include "sandbox/create.h"
 #include "sandbox/metadata.h"
@@ -32,6 +33,7 @@ struct change {
     char *env;
     size_t env_len;
     struct sandbox_metadata metadata;
+    struct lifespan lifespan;
 };
 
 static void change_release(struct change *change)
@@ -173,6 +175,11 @@ static int plan_change(const struct sandbox *sb, const struct sandbox_update *re
     if (request->image != NULL && strcmp(request->image, sb->image) != 0)
         return error_set(err, ERROR_INVALID_ARGUMENT,
                          "spec.image: a sandbox keeps its image, \"%.80s\"", sb->image);
+    change->lifespan = sb->life.rules;
+    if (request->lifespan != NULL &&
+        lifespan_merge(&sb->life.rules, request->lifespan, sb->created_ms, time_now_ms(),
+                       request->may_extend, &change->lifespan, err) < 0)
+        return -1;
     if (spec_check_env(env, err) < 0 || metadata_check(&metadata, err) < 0 ||
         sandbox_check_external(sb->owner, sb->workspace, metadata.external_id, sb, err) < 0)
         return -1;
@@ -283,6 +290,8 @@ static int commit(struct sandbox *sb, const struct sandbox_update *request, stru
     sb->env = change->env;
     sb->env_len = change->env_len;
     sb->metadata = change->metadata;
+    if (request->lifespan != NULL)
+        sandbox_set_lifespan(sb, &change->lifespan, request->lifespan->sets & 1u << LIFESPAN_TTL);
     *change = old; /* to be released */
     if (request->enabled != NULL)
         sb->enabled = *request->enabled;
@@ -344,7 +353,7 @@ static bool changes_nothing(const struct sandbox_update *request)
            request->external_id == NULL && request->display_name == NULL &&
            request->blaxel_spec == NULL && request->enabled == NULL && request->image == NULL &&
            request->security.level == NULL && request->security.given == 0 &&
-           !request->security.hosts;
+           !request->security.hosts && request->lifespan == NULL;
 }
 
 /* One at a time, and whoever waits looks at the revision when its turn has come. */

@@ -100,7 +100,8 @@ static int add_event(struct sql_db *db, const char *id, const struct store_event
 int store_put_sandbox_in(struct sql_db *db, const struct store_sandbox *row,
                          const struct store_event *event, struct error *err)
 {
-    if (put_row(db, row, err) < 0)
+    if (put_row(db, row, err) < 0 ||
+        (row->lifespan != NULL && store_write_lifespan(db, row->id, row->lifespan, err) < 0))
         return -1;
     return event == NULL ? 0 : add_event(db, row->id, event, err);
 }

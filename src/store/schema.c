@@ -172,6 +172,13 @@ const struct migration schema_migrations[] = {
          "  since_ms INTEGER NOT NULL, seen_ms INTEGER NOT NULL, ran_ms INTEGER NOT NULL,"
          "  actions INTEGER NOT NULL, commands INTEGER NOT NULL"
          ") STRICT, WITHOUT ROWID;"},
+    {11, "CREATE TABLE lifespan ("
+         "  sandbox TEXT NOT NULL PRIMARY KEY REFERENCES sandbox (id) ON DELETE CASCADE,"
+         "  ttl_s INTEGER NOT NULL, idle_s INTEGER NOT NULL, max_age_s INTEGER NOT NULL,"
+         "  expires_ms INTEGER NOT NULL,"
+         "  on_expire TEXT,"
+         "  ttl_from_ms INTEGER NOT NULL, active_ms INTEGER NOT NULL"
+         ") STRICT, WITHOUT ROWID;"},
 };
 const size_t schema_migration_count = ARRAY_LEN(schema_migrations);
 

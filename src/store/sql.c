@@ -108,6 +108,16 @@ static const char *const texts[SQL_COUNT] = {
     [SQL_MONITOR_PORT_DELETE] =
         "DELETE FROM monitor_port WHERE sandbox = ?1 AND pid = ?2 AND port = ?3",
     [SQL_MONITOR_PORTS_OF] = "SELECT port, told FROM monitor_port WHERE sandbox = ?1 AND pid = ?2",
+    [SQL_LIFESPAN_PUT] =
+        "INSERT INTO lifespan (sandbox, ttl_s, idle_s, max_age_s, expires_ms, on_expire,"
+        "                      ttl_from_ms, active_ms)"
+        " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)"
+        " ON CONFLICT (sandbox) DO UPDATE SET"
+        "  ttl_s = ?2, idle_s = ?3, max_age_s = ?4, expires_ms = ?5, on_expire = ?6,"
+        "  ttl_from_ms = ?7, active_ms = ?8",
+    [SQL_LIFESPAN_USED] = "UPDATE lifespan SET active_ms = ?2 WHERE sandbox = ?1",
+    [SQL_LIFESPAN_ALL] = "SELECT sandbox, ttl_s, idle_s, max_age_s, expires_ms, on_expire,"
+                         "       ttl_from_ms, active_ms FROM lifespan",
     [SQL_PREVIEW_PUT] =
         "INSERT INTO preview (id, sandbox, name, port, public, expires_ms, created_ms, updated_ms,"
         "                     created_by, request_headers, response_headers, spec)"

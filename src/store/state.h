@@ -25,6 +25,10 @@ int store_put_sandbox_in(struct sql_db *db, const struct store_sandbox *row,
 int store_change(struct store *store, int (*fn)(struct sql_db *db, void *arg, struct error *err),
                  void *arg, struct error *err);
 
+/* lifespans.c: with its sandbox, in one transaction. */
+int store_write_lifespan(struct sql_db *db, const char *sandbox_id,
+                         const struct store_lifespan *row, struct error *err);
+
 /* Makes a call here, without a transaction: reading at start-up, whose callbacks belong to the
  * caller's thread. */
 int store_read(struct store *store, int (*fn)(struct sql_db *db, void *arg, struct error *err),

@@ -22,6 +22,14 @@
 
 struct store;
 
+/* How long a sandbox lives (sandbox/lifespan.h); times are Unix times. */
+struct store_lifespan {
+    int64_t ttl_s, idle_s, max_age_s, expires_ms; /* 0: none */
+    const char *on_expire;                        /* "stop", "delete"; NULL: as usual */
+    int64_t ttl_from_ms;                          /* when the ttl began to count */
+    int64_t active_ms;                            /* of the last use that is known */
+};
+
 struct store_sandbox {
     const char *id;
     const char *workspace;
@@ -41,6 +49,7 @@ struct store_sandbox {
     const char *clone_of; /* id of the sandbox whose files it is still to be given; NULL: none */
     bool unsettled;       /* its limits are being changed, and may be any of two */
     const char *trust_level, *security; /* sandbox/trust.h's texts; NULL: from before there were */
+    const struct store_lifespan *lifespan; /* NULL: what is stored, if anything, stays */
 };
 
 struct store_event {
@@ -87,6 +96,14 @@ int store_add_notes(struct store *store, const char *id, const struct store_note
                     size_t count, struct error *err);
 /* With its events and log. Fine when it is not there. */
 int store_delete_sandbox(struct store *store, const char *id, struct error *err);
+/* Of those that have one. store_load_all() does not tell of them. */
+int store_load_lifespans(struct store *store,
+                         int (*each)(void *ctx, const char *sandbox_id,
+                                     const struct store_lifespan *row, struct error *err),
+                         void *ctx, struct error *err);
+/* Sets active_ms of a sandbox that has a life span. Fine when there is none. */
+int store_use_sandbox(struct store *store, const char *sandbox_id, int64_t active_ms,
+                      struct error *err);
 /* The highest revision ever given out, so that numbers are not used twice. */
 int store_last_revision(struct store *store, uint64_t *ret_revision, struct error *err);
 

@@ -6,9 +6,11 @@
 #include <string.h>
 
 #include "api/blaxel/handlers.h"
+#include "api/blaxel/lifespan.h"
 #include "api/blaxel/members.h"
 #include "api/blaxel/sandbox_request.h"
 #include "api/call.h"
+#include "base/timetext.h"
 
 struct fork_request {
     const char *name;
@@ -53,10 +55,15 @@ int blaxel_sandbox_fork(struct http_exchange *x, const struct route_params *para
     struct slice env = source.env;
     if (request.env != NULL && blaxel_merge_env(arena, &env, *request.env, err) < 0)
         return -1;
+    /* A ttl of the source counts from the fork's own beginning. */
+    const struct lifespan_change ending = {
+        .sets = 1u << LIFESPAN_EXPIRES,
+        .to = blaxel_kept_lifespan(arena, source.metadata.blaxel_spec, time_now_ms())};
     const struct sandbox_clone clone = {.workspace = call->workspace,
                                         .source = source.id,
                                         .name = request.name,
                                         .env = &env,
+                                        .lifespan = ending.to.expires_ms != 0 ? &ending : NULL,
                                         .actor = call->principal.name};
     if (sandboxes_clone(call->api->sandboxes, &clone, arena, &made, err) < 0 ||
         sandboxes_settle(call->api->sandboxes, call->workspace, made.id, arena, &made, err) < 0)

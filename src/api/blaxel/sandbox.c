@@ -11,6 +11,7 @@
 #include "api/blaxel/sandbox_json.h"
 #include "api/blaxel/sandbox_request.h"
 #include "api/call.h"
+#include "base/timetext.h"
 
 static int reply(struct http_exchange *x, const struct api_call *call,
                  const struct sandbox_info *info, struct error *err)
@@ -64,7 +65,7 @@ int blaxel_sandbox_create(struct http_exchange *x, const struct route_params *pa
 
     if (api_json_body(x, &body, err) < 0 ||
         api_query_bool(x, "createIfNotExist", false, &or_existing, err) < 0 ||
-        blaxel_sandbox_request(http_arena(x), body, &request, err) < 0)
+        blaxel_sandbox_request(http_arena(x), body, time_now_ms(), &request, err) < 0)
         return -1;
     if (or_existing && reuse(x, call, request.name))
         return blaxel_reply_ready(x, call, request.name, err);
@@ -79,6 +80,7 @@ int blaxel_sandbox_create(struct http_exchange *x, const struct route_params *pa
                      .display_name = request.display_name,
                      .blaxel_spec = request.spec},
         .enabled = request.enabled == NULL || *request.enabled,
+        .lifespan = request.lifespan,
         .actor = call->principal.name,
     };
     if (sandboxes_create(call->api->sandboxes, &create, http_arena(x), &info, err) < 0) {

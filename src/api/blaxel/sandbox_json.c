@@ -131,6 +131,12 @@ static void add_events(struct arena *arena, yyjson_mut_doc *doc, yyjson_mut_val 
     }
 }
 
+static int64_t seconds_until(int64_t unix_ms)
+{
+    int64_t left = unix_ms - time_now_ms();
+    return left > 0 ? (left + 999) / 1000 : 0;
+}
+
 yyjson_mut_val *blaxel_sandbox_json(struct arena *arena, yyjson_mut_doc *doc,
                                     const struct sandbox_info *info, const char *base_url,
                                     bool with_events)
@@ -141,6 +147,10 @@ yyjson_mut_val *blaxel_sandbox_json(struct arena *arena, yyjson_mut_doc *doc,
     yyjson_mut_obj_add_str(doc, object, "status", blaxel_status(info->status));
     if (info->status == SANDBOX_RUNNING)
         yyjson_mut_obj_add_str(doc, object, "state", "RUNNING");
+    if (info->used_ms != 0)
+        add_time(doc, object, "lastUsedAt", info->used_ms);
+    if (info->expires_ms != 0)
+        yyjson_mut_obj_add_int(doc, object, "expiresIn", seconds_until(info->expires_ms));
     if (with_events)
         add_events(arena, doc, object, info);
     return object;

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "api/blaxel/handlers.h"
+#include "api/blaxel/lifespan.h"
 #include "api/blaxel/sandbox.h"
 #include "api/blaxel/sandbox_json.h"
 #include "api/blaxel/sandbox_request.h"
@@ -35,7 +36,7 @@ static int read_put(struct http_exchange *x, const struct sandbox_info *info,
         return error_set(err, ERROR_INVALID_ARGUMENT, "the sandbox is to be sent as JSON");
     if (strcmp(http_request(x)->method, "PATCH") == 0 && patched(x, info, body, &body, err) < 0)
         return -1;
-    if (blaxel_sandbox_request(http_arena(x), body, ret_request, err) < 0)
+    if (blaxel_sandbox_request(http_arena(x), body, info->created_ms, ret_request, err) < 0)
         return -1;
     if (ret_request->name != NULL &&
         strcmp(ret_request->name, sandbox_address(info, http_arena(x))) != 0)
@@ -57,6 +58,23 @@ static struct sandbox_resources changed(const struct blaxel_sandbox_request *req
         wanted >> 20 == info->limits.memory_bytes >> 20)
         return (struct sandbox_resources){0};
     return request->resources;
+}
+
+/* What the object says of the sandbox's end is set when it says something new: what was set in
+ * other ways is not in it, and stays. */
+static const struct lifespan_change *ending(struct arena *arena,
+                                            const struct blaxel_sandbox_request *request,
+                                            const struct sandbox_info *info)
+{
+    const struct lifespan said =
+        blaxel_kept_lifespan(arena, info->metadata.blaxel_spec, info->created_ms);
+    if (lifespan_equal(&said, &request->lifespan))
+        return NULL;
+    struct lifespan_change *change = arena_alloc(arena, sizeof(*change));
+    *change = (struct lifespan_change){.sets = 1u << LIFESPAN_IDLE | 1u << LIFESPAN_EXPIRES |
+                                               LIFESPAN_SETS_ACTION,
+                                       .to = request->lifespan};
+    return change;
 }
 
 /* The whole object is sent, so what it does not have is to go. */
@@ -82,6 +100,7 @@ int blaxel_sandbox_put(struct http_exchange *x, const struct route_params *param
         .display_name = request.display_name != NULL ? request.display_name : "",
         .blaxel_spec = request.spec != NULL ? request.spec : "",
         .enabled = request.enabled,
+        .lifespan = ending(http_arena(x), &request, &info),
         .actor = call->principal.name,
     };
     if (sandboxes_update(call->api->sandboxes, &update, http_arena(x), &info, err) < 0)

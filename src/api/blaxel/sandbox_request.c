@@ -11,6 +11,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "api/blaxel/lifespan.h"
 #include "api/blaxel/members.h"
 #include "base/buf.h"
 #include "base/cleanup.h"
@@ -195,7 +196,7 @@ static int read_spec(struct arena *arena, yyjson_val *spec, struct blaxel_sandbo
     return keep_spec(arena, spec, &request->spec, err);
 }
 
-int blaxel_sandbox_request(struct arena *arena, yyjson_val *body,
+int blaxel_sandbox_request(struct arena *arena, yyjson_val *body, int64_t created_ms,
                            struct blaxel_sandbox_request *ret_request, struct error *err)
 {
     struct blaxel_sandbox_request request = {0};
@@ -207,7 +208,8 @@ int blaxel_sandbox_request(struct arena *arena, yyjson_val *body,
         member_text(metadata, "metadata", "externalId", &request.external_id, err) < 0 ||
         read_labels(arena, metadata, &request.labels, err) < 0)
         return -1;
-    if (spec != NULL && read_spec(arena, spec, &request, err) < 0)
+    if (spec != NULL && (read_spec(arena, spec, &request, err) < 0 ||
+                         blaxel_lifespan(spec, created_ms, &request.lifespan, err) < 0))
         return -1;
     if (request.name != NULL && request.name[0] == '\0')
         request.name = NULL;

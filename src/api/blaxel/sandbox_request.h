@@ -19,15 +19,16 @@ struct blaxel_sandbox_request {
     const char *image;
     struct sandbox_resources resources;
     const struct slice *env;
-    const char *spec; /* what is kept of the spec, as text; NULL when none was sent */
+    const char *spec;         /* what is kept of the spec, as text; NULL when none was sent */
+    struct lifespan lifespan; /* what it says of the sandbox's end */
 };
 
 /*
- * body may be NULL. memory is in MB, and brings the cpu with it: a core for each 2048.
- * INVALID_ARGUMENT names the member; PAYLOAD_TOO_LARGE when what is to be kept of the spec is over
- * BLAXEL_SPEC_MAX.
+ * body may be NULL. memory is in MB, and brings the cpu with it: a core for each 2048. created_ms:
+ * of the sandbox, whose ttl counts from there. INVALID_ARGUMENT names the member; PAYLOAD_TOO_LARGE
+ * when what is to be kept of the spec is over BLAXEL_SPEC_MAX.
  */
-int blaxel_sandbox_request(struct arena *arena, yyjson_val *body,
+int blaxel_sandbox_request(struct arena *arena, yyjson_val *body, int64_t created_ms,
                            struct blaxel_sandbox_request *ret_request, struct error *err);
 
 /* The member "envs" of an object, [{"name","value"}], as a "NAME=value" list; *ret_env is left

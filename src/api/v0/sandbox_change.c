@@ -34,6 +34,7 @@ static int update(struct http_exchange *x, const struct route_params *params,
 {
     struct sandbox_update request = {.workspace = call->workspace,
                                      .security.may_loosen = security_may_loosen(call),
+                                     .may_extend = (call->principal.scopes & SCOPE_ADMIN) != 0,
                                      .actor = call->principal.name};
     struct sandbox_info info;
     uint64_t matched;

@@ -20,7 +20,8 @@ int sandbox_clone_from_json(struct arena *arena, yyjson_val *body, struct sandbo
 /*
  * Fills everything but workspace, name and actor. What is not given stays as it is. env_vars and
  * labels are replaced as a whole, or (patch) changed member by member, where null removes one.
- * metadata.name may be given and has to be the sandbox's.
+ * metadata.name may be given and has to be the sandbox's. lifecycle, too, is replaced as a whole or
+ * changed member by member.
  */
 int sandbox_update_from_json(struct arena *arena, yyjson_val *body, bool patch, const char *name,
                              struct sandbox_update *request, struct error *err);

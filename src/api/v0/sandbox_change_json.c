@@ -11,6 +11,7 @@
 
 #include "api/v0/auto_lower_json.h"
 #include "api/v0/env.h"
+#include "api/v0/lifecycle_json.h"
 #include "api/v0/resources_json.h"
 #include "api/v0/sandbox.h"
 #include "api/v0/security_json.h"
@@ -29,6 +30,8 @@ static const struct json_field root_fields[] = {
     {"metadata", JSON_OBJECT, .offset = offsetof(struct parts, metadata)},
     {"spec", JSON_OBJECT, .offset = offsetof(struct parts, spec)},
     {"status", JSON_IGNORED},
+    {"expiresAt", JSON_IGNORED},
+    {"idleSince", JSON_IGNORED},
     {"events", JSON_IGNORED},
     {"access", JSON_IGNORED},
     {"usage", JSON_IGNORED},
@@ -36,7 +39,7 @@ static const struct json_field root_fields[] = {
     {"resources", JSON_OBJECT, .offset = offsetof(struct parts, resources)},
     RESOURCE_FIELDS(struct parts, flat),
 };
-enum { UPDATE_FIELDS = 6 };
+enum { UPDATE_FIELDS = 8 };
 
 struct metadata {
     const char *name;
@@ -69,6 +72,7 @@ struct spec {
     yyjson_val *env_vars;
     const char *trust_level;
     yyjson_val *security;
+    yyjson_val *lifecycle;
 };
 
 static const struct json_field spec_fields[] = {
@@ -79,6 +83,7 @@ static const struct json_field spec_fields[] = {
     {"env_vars", JSON_OBJECT, .offset = offsetof(struct spec, env_vars)},
     {"trustLevel", JSON_STRING, .offset = offsetof(struct spec, trust_level)},
     {"security", JSON_OBJECT, .offset = offsetof(struct spec, security)},
+    {"lifecycle", JSON_OBJECT, .offset = offsetof(struct spec, lifecycle)},
 };
 
 /* Everything that both can say. */
@@ -91,6 +96,7 @@ struct change {
     const struct slice *env;
     const struct slice *labels;
     const struct slice *auto_lower;
+    const struct lifespan_change *lifespan;
 };
 
 static int read_enabled(struct arena *arena, yyjson_val *value, const bool **ret_enabled,
@@ -137,6 +143,21 @@ static int read_lists(struct arena *arena, bool patch, struct change *change, st
     return 0;
 }
 
+/* In a patch, null says something: there is none from now on. */
+static int read_lifecycle(struct arena *arena, bool patch, struct change *change, struct error *err)
+{
+    struct lifespan_change *lifespan = arena_alloc(arena, sizeof(*lifespan));
+    yyjson_val *given =
+        patch ? yyjson_obj_get(change->parts.spec, "lifecycle") : change->spec.lifecycle;
+    int (*read)(struct arena *, yyjson_val *, struct lifespan_change *, struct error *) =
+        patch ? lifecycle_patch_from_json : lifecycle_from_json;
+    if (read(arena, given, lifespan, err) < 0)
+        return -1;
+    if (lifespan->sets != 0)
+        change->lifespan = lifespan;
+    return 0;
+}
+
 static int read_change(struct arena *arena, yyjson_val *body, size_t fields, bool patch,
                        struct change *change, struct error *err)
 {
@@ -151,7 +172,8 @@ static int read_change(struct arena *arena, yyjson_val *body, size_t fields, boo
         return -1;
     if (resources_from_json(arena, change->spec.resources, "spec.resources", &change->resources,
                             err) < 0 ||
-        read_enabled(arena, change->spec.enabled, &change->enabled, err) < 0)
+        read_enabled(arena, change->spec.enabled, &change->enabled, err) < 0 ||
+        read_lifecycle(arena, patch, change, err) < 0)
         return -1;
     return read_lists(arena, patch, change, err);
 }
@@ -197,6 +219,7 @@ int sandbox_clone_from_json(struct arena *arena, yyjson_val *body, struct sandbo
     request->external_id = change.metadata.external_id;
     request->display_name = change.metadata.display_name;
     request->enabled = change.enabled;
+    request->lifespan = change.lifespan;
     return security_from_json(change.spec.trust_level, change.spec.security, &request->security,
                               err);
 }
@@ -224,6 +247,7 @@ int sandbox_update_from_json(struct arena *arena, yyjson_val *body, bool patch, 
     request->external_id = change.metadata.external_id;
     request->display_name = change.metadata.display_name;
     request->enabled = change.enabled;
+    request->lifespan = change.lifespan;
     return security_from_json(change.spec.trust_level, change.spec.security, &request->security,
                               err);
 }

@@ -11,6 +11,7 @@
 #include "api/v0/env.h"
 #include "api/v0/resources_json.h"
 #include "api/v0/security_json.h"
+#include "api/v0/lifecycle_json.h"
 #include "base/cleanup.h"
 
 struct parts {
@@ -22,6 +23,8 @@ static const struct json_field root_fields[] = {
     {"metadata", JSON_OBJECT, .offset = offsetof(struct parts, metadata)},
     {"spec", JSON_OBJECT, .offset = offsetof(struct parts, spec)},
     {"status", JSON_IGNORED},
+    {"expiresAt", JSON_IGNORED},
+    {"idleSince", JSON_IGNORED},
     {"events", JSON_IGNORED},
     {"access", JSON_IGNORED},
     {"usage", JSON_IGNORED},
@@ -57,6 +60,7 @@ struct spec {
     yyjson_val *env_vars;
     const char *trust_level;
     yyjson_val *security;
+    yyjson_val *lifecycle;
 };
 
 static const struct json_field spec_fields[] = {
@@ -67,6 +71,7 @@ static const struct json_field spec_fields[] = {
     {"env_vars", JSON_OBJECT, .offset = offsetof(struct spec, env_vars)},
     {"trustLevel", JSON_STRING, .offset = offsetof(struct spec, trust_level)},
     {"security", JSON_OBJECT, .offset = offsetof(struct spec, security)},
+    {"lifecycle", JSON_OBJECT, .offset = offsetof(struct spec, lifecycle)},
 };
 
 static int read_metadata(struct arena *arena, yyjson_val *object, struct sandbox_create *request,
@@ -86,6 +91,7 @@ static int read_spec(struct arena *arena, yyjson_val *object, struct sandbox_cre
                      struct error *err)
 {
     struct spec spec = {.enabled = true};
+    struct lifespan_change lifespan;
     if (json_read(arena, object, "spec", spec_fields, ARRAY_LEN(spec_fields), &spec, err) < 0)
         return -1;
     request->image = spec.image;
@@ -96,6 +102,9 @@ static int read_spec(struct arena *arena, yyjson_val *object, struct sandbox_cre
         return -1;
     if (security_from_json(spec.trust_level, spec.security, &request->security, err) < 0)
         return -1;
+    if (lifecycle_from_json(arena, spec.lifecycle, &lifespan, err) < 0)
+        return -1;
+    request->lifespan = lifespan.to;
     return env_from_json(arena, spec.env_vars, "spec.env_vars", &request->env, err);
 }
 

@@ -13,6 +13,7 @@
 #include "api/v0/env.h"
 #include "api/v0/resources_json.h"
 #include "api/v0/security_json.h"
+#include "api/v0/lifecycle_json.h"
 #include "base/timetext.h"
 
 static void add_time(yyjson_mut_doc *doc, yyjson_mut_val *object, const char *key, int64_t unix_ms)
@@ -63,6 +64,7 @@ static void add_spec(struct arena *arena, yyjson_mut_doc *doc, yyjson_mut_val *o
     security_to_json(doc, spec, &info->security);
     if (info->env.len > 0)
         yyjson_mut_obj_add_val(doc, spec, "env_vars", env_to_json(doc, info->env));
+    lifecycle_to_json(doc, spec, &info->lifespan);
 }
 
 static void add_events(struct arena *arena, yyjson_mut_doc *doc, yyjson_mut_val *object,
@@ -101,6 +103,10 @@ yyjson_mut_val *sandbox_json(struct arena *arena, yyjson_mut_doc *doc,
     add_metadata(arena, doc, object, info);
     add_spec(arena, doc, object, info);
     yyjson_mut_obj_add_str(doc, object, "status", sandbox_status_text(info->status));
+    if (info->expires_ms != 0)
+        add_time(doc, object, "expiresAt", info->expires_ms);
+    if (info->idle_since_ms != 0)
+        add_time(doc, object, "idleSince", info->idle_since_ms);
     add_events(arena, doc, object, info);
     if (base_url != NULL)
         add_access(arena, doc, object, info, base_url);

@@ -16,7 +16,7 @@ static struct blaxel_sandbox_request read_ok(struct arena *arena, const char *te
 {
     struct blaxel_sandbox_request request;
     struct error err = {0};
-    if (blaxel_sandbox_request(arena, value_of(arena, text), &request, &err) < 0)
+    if (blaxel_sandbox_request(arena, value_of(arena, text), 0, &request, &err) < 0)
         fail_msg("%s", err.message);
     return request;
 }
@@ -47,7 +47,7 @@ static void test_nothing_was_sent(void **state)
 {
     struct blaxel_sandbox_request request;
     struct error err = {0};
-    assert_int_equal(blaxel_sandbox_request(*state, NULL, &request, &err), 0);
+    assert_int_equal(blaxel_sandbox_request(*state, NULL, 0, &request, &err), 0);
     assert_null(request.name);
     assert_null(request.labels);
     assert_null(request.env);
@@ -63,6 +63,80 @@ static void test_little_memory_has_some_cpu(void **state)
     struct blaxel_sandbox_request request =
         read_ok(*state, "{\"spec\":{\"runtime\":{\"memory\":16}}}");
     assert_string_equal(request.resources.cpu, "10m");
+}
+
+static struct lifespan read_lifespan(struct arena *arena, const char *spec,
+                                     enum error_code *ret_code)
+{
+    struct blaxel_sandbox_request request = {0};
+    struct error err = {0};
+    const char *text = arena_printf(arena, "{\"spec\":%s}", spec);
+    *ret_code = ERROR_NONE;
+    if (blaxel_sandbox_request(arena, value_of(arena, text), 1000000, &request, &err) < 0)
+        *ret_code = err.code;
+    return request.lifespan;
+}
+
+#define POLICIES(list) "{\"lifecycle\":{\"expirationPolicies\":[" list "]}}"
+
+static void test_lifespans(void **state)
+{
+    static const struct {
+        const char *spec;
+        int64_t idle_s, expires_ms;
+    } rows[] = {
+        {"{}", 0, 0},
+        {"{\"runtime\":{\"ttl\":\"\",\"expires\":\"\"},\"lifecycle\":{}}", 0, 0},
+        {"{\"runtime\":{\"ttl\":\"1h\"}}", 0, 4600000},
+        {"{\"runtime\":{\"ttl\":\"1w\"}}", 0, 605800000},
+        {"{\"runtime\":{\"expires\":\"2023-10-10T15:30:00.000Z\"}}", 0, 1696951800000},
+        {"{\"runtime\":{\"ttl\":\"1h\",\"expires\":\"2023-10-10T15:30:00Z\"}}", 0, 4600000},
+        {POLICIES("{\"type\":\"ttl-idle\",\"value\":\"1h\",\"action\":\"delete\"}"), 3600, 0},
+        {POLICIES("{\"type\":\"ttl-max-age\",\"value\":\"1d\"},"
+                  "{\"type\":\"ttl-max-age\",\"value\":\"1h\"},"
+                  "{\"type\":\"ttl-idle\",\"value\":\"5m\"}"),
+         300, 4600000},
+        {POLICIES("{\"type\":\"date\",\"value\":\"2023-10-10T15:30:00Z\"}"), 0, 1696951800000},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        enum error_code code;
+        struct lifespan span = read_lifespan(*state, rows[i].spec, &code);
+        assert_int_equal(code, ERROR_NONE);
+        assert_int_equal(span.idle_s, rows[i].idle_s);
+        assert_int_equal(span.expires_ms, rows[i].expires_ms);
+        assert_int_equal(span.on_expire,
+                         lifespan_is_none(&span) ? LIFESPAN_AS_USUAL : LIFESPAN_DELETE);
+    }
+}
+
+static void test_bad_lifespans(void **state)
+{
+    static const struct {
+        const char *spec;
+        enum error_code code;
+    } rows[] = {
+        {"{\"runtime\":{\"ttl\":\"a while\"}}", ERROR_INVALID_DURATION},
+        {"{\"runtime\":{\"ttl\":\"0s\"}}", ERROR_INVALID_DURATION},
+        {"{\"runtime\":{\"ttl\":\"9999w\"}}", ERROR_INVALID_DURATION},
+        {"{\"runtime\":{\"ttl\":5}}", ERROR_INVALID_ARGUMENT},
+        {"{\"runtime\":{\"expires\":\"tomorrow\"}}", ERROR_INVALID_ARGUMENT},
+        {"{\"lifecycle\":[]}", ERROR_INVALID_ARGUMENT},
+        {"{\"lifecycle\":{\"expirationPolicies\":{}}}", ERROR_INVALID_ARGUMENT},
+        {POLICIES("7"), ERROR_INVALID_ARGUMENT},
+        {POLICIES("{}"), ERROR_INVALID_ARGUMENT},
+        {POLICIES("{\"type\":\"ttl-idle\"}"), ERROR_INVALID_ARGUMENT},
+        {POLICIES("{\"type\":\"ttl\",\"value\":\"1h\"}"), ERROR_INVALID_ARGUMENT},
+        {POLICIES("{\"type\":\"ttl-idle\",\"value\":\"1y\"}"), ERROR_INVALID_DURATION},
+        {POLICIES("{\"type\":\"date\",\"value\":\"1h\"}"), ERROR_INVALID_ARGUMENT},
+        {POLICIES("{\"type\":\"ttl-idle\",\"value\":\"1h\",\"action\":\"pause\"}"),
+         ERROR_INVALID_ARGUMENT},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        enum error_code code;
+        read_lifespan(*state, rows[i].spec, &code);
+        if (code != rows[i].code)
+            fail_msg("%s: %s", rows[i].spec, error_name(code));
+    }
 }
 
 static void test_bad_requests(void **state)
@@ -90,7 +164,7 @@ static void test_bad_requests(void **state)
         struct blaxel_sandbox_request request;
         struct error err = {0};
         assert_int_equal(
-            blaxel_sandbox_request(*state, value_of(*state, rows[i].text), &request, &err), -1);
+            blaxel_sandbox_request(*state, value_of(*state, rows[i].text), 0, &request, &err), -1);
         assert_int_equal(err.code, ERROR_INVALID_ARGUMENT);
         if (strstr(err.message, rows[i].named) == NULL)
             fail_msg("%s does not name %s", err.message, rows[i].named);
@@ -314,6 +388,8 @@ int main(void)
         api_test(test_request),
         api_test(test_nothing_was_sent),
         api_test(test_little_memory_has_some_cpu),
+        api_test(test_lifespans),
+        api_test(test_bad_lifespans),
         api_test(test_bad_requests),
         api_test(test_env_is_laid_over),
         api_test(test_sandbox),

@@ -102,6 +102,46 @@ static void updates_and_patches(void **state)
     assert_int_equal(request.revision, 0);
 }
 
+static void lifecycles(void **state)
+{
+    enum { TTL = 1 << LIFESPAN_TTL, IDLE = 1 << LIFESPAN_IDLE };
+    static const struct {
+        const char *spec;
+        bool patch;
+        unsigned sets; /* 0: nothing about it */
+        struct lifespan to;
+    } rows[] = {
+        {"{}", false, 0, {0}},
+        {"{\"lifecycle\":null}", false, 0, {0}},
+        {"{\"lifecycle\":{}}", false, LIFESPAN_SETS_ALL, {0}},
+        {"{\"lifecycle\":{\"ttl\":\"30m\"}}", false, LIFESPAN_SETS_ALL, {.ttl_s = 1800}},
+        {"{\"lifecycle\":{\"maxAge\":\"7d\",\"onExpire\":\"stop\"}}",
+         false,
+         LIFESPAN_SETS_ALL,
+         {.max_age_s = 604800, .on_expire = LIFESPAN_STOP}},
+        {"{}", true, 0, {0}},
+        {"{\"lifecycle\":{}}", true, 0, {0}},
+        {"{\"lifecycle\":null}", true, LIFESPAN_SETS_ALL, {0}},
+        {"{\"lifecycle\":{\"ttl\":90,\"idleTimeout\":null}}", true, TTL | IDLE, {.ttl_s = 90}},
+        {"{\"lifecycle\":{\"onExpire\":null}}", true, LIFESPAN_SETS_ACTION, {0}},
+        {"{\"lifecycle\":{\"expires\":\"2023-10-10T15:30:00Z\"}}",
+         true,
+         1 << LIFESPAN_EXPIRES,
+         {.expires_ms = 1696951800000}},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct sandbox_update request = {0};
+        struct error err = {0};
+        const char *text = arena_printf(*state, "{\"spec\":%s}", rows[i].spec);
+        assert_int_equal(sandbox_update_from_json(*state, value_of(*state, text), rows[i].patch,
+                                                  "box", &request, &err),
+                         0);
+        assert_int_equal(request.lifespan == NULL ? 0 : request.lifespan->sets, rows[i].sets);
+        if (request.lifespan != NULL)
+            assert_true(lifespan_equal(&request.lifespan->to, &rows[i].to));
+    }
+}
+
 static void updates_refused(void **state)
 {
     static const struct {
@@ -117,6 +157,16 @@ static void updates_refused(void **state)
         {"{\"metadata\":{\"revision\":\"rev-0\"}}", ERROR_INVALID_ARGUMENT, "metadata.revision"},
         {"{\"metadata\":{\"revision\":12}}", ERROR_INVALID_ARGUMENT, "metadata.revision"},
         {"{\"spec\":{\"resources\":[]}}", ERROR_INVALID_ARGUMENT, "spec.resources"},
+        {"{\"spec\":{\"lifecycle\":5}}", ERROR_INVALID_ARGUMENT, "spec.lifecycle"},
+        {"{\"spec\":{\"lifecycle\":{\"tll\":5}}}", ERROR_UNKNOWN_FIELD, "tll"},
+        {"{\"spec\":{\"lifecycle\":{\"ttl\":0}}}", ERROR_INVALID_DURATION, "spec.lifecycle.ttl"},
+        {"{\"spec\":{\"lifecycle\":{\"ttl\":1.5}}}", ERROR_INVALID_DURATION, "spec.lifecycle.ttl"},
+        {"{\"spec\":{\"lifecycle\":{\"maxAge\":\"11y\"}}}", ERROR_INVALID_DURATION,
+         "spec.lifecycle.maxAge"},
+        {"{\"spec\":{\"lifecycle\":{\"expires\":\"soon\"}}}", ERROR_INVALID_ARGUMENT,
+         "spec.lifecycle.expires"},
+        {"{\"spec\":{\"lifecycle\":{\"onExpire\":\"pause\"}}}", ERROR_INVALID_ARGUMENT,
+         "spec.lifecycle.onExpire"},
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         struct sandbox_update request = {0};
@@ -131,10 +181,8 @@ static void updates_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        api_test(clones_in_every_form),
-        api_test(clones_refused),
-        api_test(updates_and_patches),
-        api_test(updates_refused),
+        api_test(clones_in_every_form), api_test(clones_refused),  api_test(updates_and_patches),
+        api_test(lifecycles),           api_test(updates_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -105,6 +105,29 @@ static void changes(void **state)
     }
 }
 
+static void how_long_it_lives(void **state)
+{
+    struct sandbox_info living = info;
+    living.lifespan = (struct lifespan){.ttl_s = 1800,
+                                        .idle_s = 90,
+                                        .max_age_s = 604800,
+                                        .expires_ms = 1696951800000,
+                                        .on_expire = LIFESPAN_STOP};
+    living.expires_ms = 1696951800000;
+    living.idle_since_ms = 1696951710000;
+    yyjson_mut_doc *doc = json_doc(*state);
+    const char *text = text_of(*state, doc, sandbox_json(*state, doc, &living, NULL));
+    assert_non_null(strstr(text, "\"lifecycle\":{\"ttl\":\"30m\",\"idleTimeout\":\"1m30s\","
+                                 "\"maxAge\":\"7d\",\"expires\":\"2023-10-10T15:30:00Z\","
+                                 "\"onExpire\":\"stop\"}"));
+    assert_non_null(strstr(text, "\"expiresAt\":\"2023-10-10T15:30:00Z\","
+                                 "\"idleSince\":\"2023-10-10T15:28:30Z\""));
+    struct sandbox_create request = {0};
+    struct error err;
+    assert_int_equal(sandbox_create_from_json(*state, value_of(*state, text), &request, &err), 0);
+    assert_true(lifespan_equal(&request.lifespan, &living.lifespan));
+}
+
 /* What GET answers can be POSTed: what only the server sets is ignored, the rest arrives. */
 static void an_answer_is_a_request(void **state)
 {
@@ -253,6 +276,7 @@ int main(void)
         api_test(in_a_list),
         api_test(with_its_addresses),
         api_test(changes),
+        api_test(how_long_it_lives),
         api_test(an_answer_is_a_request),
         api_test(everything_has_a_default),
         api_test(numbers_are_quantities),

@@ -70,11 +70,31 @@ static void wrong_ones(void **state)
     }
 }
 
+static void as_text(void **state)
+{
+    static const struct {
+        uint64_t seconds;
+        const char *text;
+    } rows[] = {
+        {0, "0s"},           {1, "1s"},
+        {60, "1m"},          {90, "1m30s"},
+        {3600, "1h"},        {5400, "1h30m"},
+        {86400, "1d"},       {604800, "7d"},
+        {90061, "1d1h1m1s"}, {UINT64_MAX, "213503982334601d7h15s"},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        char text[DURATION_TEXT_SIZE];
+        duration_text(rows[i].seconds, text);
+        assert_string_equal(text, rows[i].text);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(right_ones),
         cmocka_unit_test(wrong_ones),
+        cmocka_unit_test(as_text),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
