@@ -58,7 +58,7 @@ static int add_date(const char *where, const char *text, int64_t created_ms, str
     int64_t date_ms;
     if (time_parse_rfc3339(text, &date_ms, err) < 0)
         return error_prefix(err, "%s", where);
-    take_earlier(&span->expires_ms, date_ms);
+    take_earlier(&span->expires_ms, date_ms != 0 ? date_ms : 1); /* 0 would be none */
     return 0;
 }
 

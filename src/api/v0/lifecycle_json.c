@@ -52,6 +52,8 @@ static int read_fields(struct arena *arena, yyjson_val *object, struct lifespan 
         return -1;
     if (fields.expires != NULL && time_parse_rfc3339(fields.expires, &span.expires_ms, err) < 0)
         return error_prefix(err, "spec.lifecycle.expires");
+    if (fields.expires != NULL && span.expires_ms == 0)
+        span.expires_ms = 1; /* long past, and not none */
     if (fields.on_expire != NULL &&
         lifespan_action_parse(fields.on_expire, &span.on_expire, err) < 0)
         return -1;
