@@ -184,7 +184,7 @@ void sandbox_stream_end(struct sandbox *sb)
 void sandbox_set_lifespan(struct sandbox *sb, const struct lifespan *rules, bool renew)
 {
     sb->life.rules = *rules;
-    sb->life.stored = sb->life.stored || !lifespan_is_none(rules);
+    sb->life.stored = sb->life.stored || !lifespan_equal(rules, &(struct lifespan){0});
     if (renew)
         sb->life.ttl_from_ms = loop_now(sb->owner->loop);
     sandbox_used(sb);
