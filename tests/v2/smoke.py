@@ -119,6 +119,37 @@ def check_cgroups_are_out_of_reach(server, box):
     assert done.stdout == "", done
 
 
+def check_kernel_memory(server, box):
+    """What a process leaves in the kernel is charged, too: files without a byte, connections."""
+    files = box.python("""
+n = 0
+try:
+    while n < 100000:
+        open('/dev/shm/%d' % n, 'w').close()
+        n += 1
+except OSError as full:
+    print(full.errno, n)
+""", timeout=120)
+    number, made = map(int, files.stdout.split())
+    assert number == 28 and made < 20000, files
+    box.run("rm -rf /dev/shm/*", timeout=60)
+    buffers = box.python("""
+import socket
+server = socket.create_server(('127.0.0.1', 0), backlog=300)
+kept, total = [], 0
+for _ in range(60):
+    a = socket.create_connection(server.getsockname())
+    kept += [a, server.accept()[0]]
+    a.setblocking(False)
+    try:
+        while True: total += a.send(bytes(65536))
+    except BlockingIOError: pass
+print(total)
+""", timeout=120)
+    assert buffers.exit_code == 137 or int(buffers.stdout) < 128 << 20, buffers
+    assert box.exec("echo well", timeout=60).stdout == "well\n"
+
+
 def check_crash(server, box):
     pid = box.spawn("i=0; while :; do echo $i; i=$((i+1)); sleep 0.1; done")
     before = server.kill("cellad", "warden")
@@ -194,8 +225,8 @@ def check_delete(server, box):
 CHECKS = [check_hierarchy, check_exec, check_files, check_memory_limit, check_process_limit,
           check_command_limits,
           check_metrics, check_logs, check_kill_of_a_tree, check_disk_quota,
-          check_cgroups_are_out_of_reach, check_crash, check_stop_and_start, check_update,
-          check_clone, check_untrusted, check_delete]
+          check_cgroups_are_out_of_reach, check_kernel_memory, check_crash, check_stop_and_start,
+          check_update, check_clone, check_untrusted, check_delete]
 
 
 def attempt(name, run):
