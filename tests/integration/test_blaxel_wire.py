@@ -287,6 +287,12 @@ def test_a_process(box):
     assert stream.body == b"stdout:hi\n"
 
 
+def test_a_process_with_limits(box):
+    ended = box("POST", "/process", {"command": "yes", "waitForCompletion": True, "timeout": 60,
+                                     "limits": {"output": "1Ki", "memory": "64Mi"}}).json()
+    assert (ended["status"], len(ended["stdout"])) == ("failed", 1024)
+
+
 def test_a_streamed_process(box):
     answer = box("POST", "/process", {"command": "echo hi", "waitForCompletion": True},
                  accept="text/event-stream")
