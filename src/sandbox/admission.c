@@ -65,7 +65,7 @@ static int parse_factor(const char *text, uint64_t *ret_hundredths, struct error
 static int set_factor(uint64_t factors[RESOURCE_COUNT], const char *item, struct error *err)
 {
     const char *eq = strchr(item, '=');
-    uint64_t factor;
+    uint64_t factor = 0;
     if (eq == NULL) {
         if (parse_factor(item, &factor, err) < 0)
             return -1;

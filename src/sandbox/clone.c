@@ -95,6 +95,10 @@ int sandboxes_clone(struct sandboxes *s, const struct sandbox_clone *request, st
         return -1;
     cap_resources(&source, &security, arena, &resources);
     resources = resources_over(&resources, &source.resources);
+    struct spec_limits limits;
+    if (spec_limits(&s->admission.machine, &resources, &limits, err) < 0)
+        return -1;
+    spec_settle(&resources, &limits, arena);
     struct store_sandbox row = {
         .workspace = request->workspace,
         .name = request->name,

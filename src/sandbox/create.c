@@ -234,6 +234,7 @@ static int check_request(struct sandboxes *s, const struct sandbox_create *reque
         trust_check_limits(&request->security, limits.memory_bytes, limits.cpu_millis, ret_security,
                            err) < 0)
         return -1;
+    spec_settle(resources, &limits, arena);
     struct auto_lower lower;
     if (request->auto_lower.len > 0 && auto_lower_parse(request->auto_lower, &lower, err) < 0)
         return -1;

@@ -4,8 +4,9 @@
 
 #include "sandbox/machine.h"
 
+#include <fcntl.h>
 #include <sched.h>
-#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
@@ -15,7 +16,7 @@
 
 #define MB UINT64_C(1000000)
 
-enum { PID_MAX_DEFAULT = 32768, ITEM_MAX = 64 };
+enum { PID_MAX_DEFAULT = 32768, ITEM_MAX = 64, NUMBER_MAX = 32 };
 
 /* What an ordinary server of today can move: a solid-state disk, ten gigabits, two channels of
  * memory. The order of magnitude is what counts, and it is said that they are assumed. */
@@ -47,13 +48,12 @@ static uint64_t count_cores(void)
 
 static uint64_t read_pid_max(void)
 {
-    unsigned long long value = 0;
-    FILE *file = fopen("/proc/sys/kernel/pid_max", "re");
-    if (file == NULL)
+    char text[NUMBER_MAX] = "";
+    _cleanup_fd_ int fd = open("/proc/sys/kernel/pid_max", O_RDONLY | O_CLOEXEC);
+    if (fd < 0 || read(fd, text, sizeof(text) - 1) <= 0)
         return PID_MAX_DEFAULT;
-    int got = fscanf(file, "%llu", &value);
-    fclose(file);
-    return got == 1 && value > 0 ? value : PID_MAX_DEFAULT;
+    uint64_t value = strtoull(text, NULL, 10);
+    return value > 0 ? value : PID_MAX_DEFAULT;
 }
 
 void machine_detect(struct machine *machine, int data_dir_fd)

@@ -105,6 +105,14 @@ const char *spec_text(enum resource resource, uint64_t value, struct arena *aren
     return arena_printf(arena, "%" PRIu64, value);
 }
 
+void spec_settle(struct sandbox_resources *resources, const struct spec_limits *limits,
+                 struct arena *arena)
+{
+    for (int i = 0; i < RESOURCE_COUNT; i++)
+        if (resources->of[i] != NULL && quantity_is_share(resources->of[i]))
+            resources->of[i] = spec_text((enum resource)i, limits->of[i], arena);
+}
+
 static bool is_env_name(const char *item, size_t len)
 {
     if (len == 0 || isdigit((unsigned char)item[0]))

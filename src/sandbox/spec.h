@@ -20,6 +20,9 @@ void spec_defaults(struct sandbox_resources *resources);
  * given is 0, without a limit; pids are never. */
 int spec_limits(const struct machine *machine, const struct sandbox_resources *resources,
                 struct spec_limits *ret_limits, struct error *err);
+/* Puts what a share came to in its place: a promise stays the same on a machine that changes. */
+void spec_settle(struct sandbox_resources *resources, const struct spec_limits *limits,
+                 struct arena *arena);
 /* One quantity, without bounds and shares. */
 int spec_quantity(enum resource resource, const char *text, uint64_t *ret_value, struct error *err);
 /* The least that a sandbox can be given of it. */

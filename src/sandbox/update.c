@@ -183,13 +183,14 @@ static int plan_change(const struct sandbox *sb, const struct sandbox_update *re
     if (spec_check_env(env, err) < 0 || metadata_check(&metadata, err) < 0 ||
         sandbox_check_external(sb->owner, sb->workspace, metadata.external_id, sb, err) < 0)
         return -1;
+    if (spec_limits(&sb->owner->admission.machine, &resources, &change->limits, err) < 0)
+        return -1;
+    spec_settle(&resources, &change->limits, arena);
     change->env = copy_bytes(env);
     change->env_len = env.len;
     if (metadata_copy(&metadata, &change->metadata) < 0 ||
         resources_copy(&resources, &change->resources) < 0 || change->env == NULL)
         return error_sys(err, "changing a sandbox");
-    if (spec_limits(&sb->owner->admission.machine, &change->resources, &change->limits, err) < 0)
-        return -1;
     return plan_security(sb, request, change, err);
 }
 

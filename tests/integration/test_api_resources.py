@@ -48,7 +48,7 @@ def group_file(server, box, tree, name):
 def test_everything_is_kept_and_shown(server):
     resources = {"cpu": "500m", "memory": "128Mi", "disk": "1Gi", "pids": 100, "diskRead": "20M",
                  "diskWrite": "10M", "diskReadOps": 500, "diskWriteOps": 400, "networkIn": "1M",
-                 "networkOut": "2M", "memoryBandwidth": "10%"}
+                 "networkOut": "2M", "memoryBandwidth": "1G"}
     box = server.create(resources=resources)
     with deleting(box):
         shown = box.get()
@@ -57,8 +57,7 @@ def test_everything_is_kept_and_shown(server):
         assert usage["pids"]["limit"] == 100 and usage["diskRead"]["limit"] == 20_000_000
         assert usage["networkIn"]["enforced"] is False
         assert "network" in usage["networkIn"]["enforcement"]
-        total = machine(server)["resources"]["memoryBandwidth"]["total"]
-        assert usage["memoryBandwidth"]["limit"] == total // 10
+        assert usage["memoryBandwidth"]["limit"] == 1_000_000_000
         # What GET gives can be sent back.
         assert box.request("PUT", "", shown).status == 200
         copy = server.sandbox(box.request("POST", "/clone", {"pids": 50}).json()["metadata"]["name"])
@@ -72,7 +71,10 @@ def test_shares_of_the_machine(server):
     with deleting(box):
         totals = machine(server)["resources"]
         usage = box.get()["usage"]
-        assert box.get()["spec"]["resources"]["cpu"] == "50%"
+        # What was promised stays the same, whatever becomes of the machine.
+        millis = totals["cpu"]["total"] * 500
+        assert box.get()["spec"]["resources"]["cpu"] == f"{millis:.0f}m"
+        assert resize(box, cpu="10%").json()["spec"]["resources"]["cpu"] == f"{millis / 5:.0f}m"
         assert usage["cpu"]["limit"] == totals["cpu"]["total"] / 2
         assert usage["memory"]["limit"] == totals["memory"]["total"] // 100
         assert totals["cpu"]["total"] == len(os.sched_getaffinity(0))

@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "api/v0/auto_lower_json.h"
 #include "base/cleanup.h"
 #include "helpers.h"
 
@@ -178,11 +179,80 @@ static void updates_refused(void **state)
     }
 }
 
+static void resizes(void **state)
+{
+    struct sandbox_update request = {0};
+    struct error err = {0};
+    yyjson_val *body = value_of(*state, "{\"cpu\":\"2\",\"pids\":100,\"diskRead\":\"5%\"}");
+    assert_int_equal(resize_from_json(*state, body, &request, &err), 0);
+    assert_string_equal(request.resources.cpu, "2");
+    assert_string_equal(request.resources.pids, "100");
+    assert_string_equal(request.resources.disk_read, "5%");
+    assert_null(request.resources.memory);
+    assert_true(request.factor == 0);
+    request = (struct sandbox_update){0};
+    body = value_of(*state, "{\"factor\":0.5}");
+    assert_int_equal(resize_from_json(*state, body, &request, &err), 0);
+    assert_true(request.factor == 0.5);
+    assert_false(resources_given(&request.resources));
+    static const struct {
+        const char *body;
+        enum error_code code;
+    } wrong[] = {
+        {"{}", ERROR_INVALID_ARGUMENT},
+        {"{\"factor\":0}", ERROR_INVALID_ARGUMENT},
+        {"{\"factor\":\"2\"}", ERROR_INVALID_ARGUMENT},
+        {"{\"factor\":true}", ERROR_INVALID_ARGUMENT},
+        {"{\"factor\":2,\"cpu\":1}", ERROR_INVALID_ARGUMENT},
+        {"{\"cpu\":[1]}", ERROR_INVALID_ARGUMENT},
+        {"{\"spec\":{}}", ERROR_UNKNOWN_FIELD},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(wrong); i++) {
+        struct sandbox_update refused = {0};
+        body = value_of(*state, wrong[i].body);
+        assert_int_equal(resize_from_json(*state, body, &refused, &err), -1);
+        assert_int_equal(err.code, wrong[i].code);
+    }
+}
+
+static void auto_lower(void **state)
+{
+    static const struct {
+        const char *body;
+        const char *list; /* with | for the ends; NULL: refused */
+    } rows[] = {
+        {"{\"factor\":1.5}", "factor=1.5|"},
+        {"{\"factor\":2,\"minimum\":{\"cpu\":\"100m\",\"memory\":\"64Mi\"}}",
+         "factor=2|cpu=100m|memory=64Mi|"},
+        {"false", ""},
+        {"{}", ""},
+        {"true", NULL},
+        {"1.5", NULL},
+        {"{\"minimum\":{}}", NULL},
+        {"{\"factor\":{}}", NULL},
+        {"{\"factr\":2}", NULL},
+        {"{\"factor\":2,\"minimum\":{\"gpu\":1}}", NULL},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct slice list = {NULL, 99};
+        struct error err = {0};
+        char text[128] = "";
+        int rc = auto_lower_from_json(*state, value_of(*state, rows[i].body), &list, &err);
+        assert_int_equal(rc, rows[i].list == NULL ? -1 : 0);
+        if (rc < 0)
+            continue;
+        for (size_t k = 0; k < list.len; k++)
+            text[k] = list.data[k] == '\0' ? '|' : list.data[k];
+        assert_string_equal(text, rows[i].list);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         api_test(clones_in_every_form), api_test(clones_refused),  api_test(updates_and_patches),
-        api_test(lifecycles),           api_test(updates_refused),
+        api_test(lifecycles),           api_test(updates_refused), api_test(resizes),
+        api_test(auto_lower),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
