@@ -70,6 +70,13 @@ enum {
     LIFESPAN_MIN_S = 1,
     LIFESPAN_MAX_S = 3650 * 24 * 3600,
 
+    /* Pools of sandboxes that are made ahead */
+    POOLS_MAX = 64,
+    POOL_SIZE_MAX = 1000, /* spares of one */
+    POOL_AT_ONCE_MAX = 8, /* made at the same time, by one and by all together */
+    POOL_TTL_MIN_S = 1,
+    POOL_TTL_MAX_S = 30 * 24 * 3600,
+
     /* Streams into a sandbox */
     TUNNELS_MAX = 512,             /* open at once, per sandbox */
     TUNNELS_IDLE_MAX = 32,         /* kept for the next request, per sandbox */

@@ -344,6 +344,26 @@ static const struct option_row shell_options[] = {
     END_OF_OPTIONS,
 };
 
+#define POOL_OPTIONS                                                                               \
+    NUMBER("size", "N", "how many are kept ready (default: 5); 0: none"),                          \
+    TEXT("ttl", "TIME", "one that nobody took for so long is replaced (default: 30m)"),            \
+    NUMBER("refill", "N", "how many are made at once, at most (default: 1)")
+
+static const struct option_row pool_create_options[] = {
+    TEXT("image", "IMAGE", "what they are made from (default: host)"),
+    CHOICE("trust-level", "trusted|sandboxed|untrusted", "how far they are trusted (default: standard)"),
+    POOL_OPTIONS,
+    TEXT("cpu", "QUANTITY", "what they hold until they are taken: cores"),
+    TEXT("memory", "QUANTITY", "512Mi, 1Gi"),
+    TEXT("disk", "QUANTITY", "quota of the writable layer: 10Gi"),
+    END_OF_OPTIONS,
+};
+
+static const struct option_row pool_update_options[] = {
+    POOL_OPTIONS,
+    END_OF_OPTIONS,
+};
+
 #define SHELL_DETAILS                                                                              \
     "The exit status is the shell's, or the command's when one is given in place of a shell. A "   \
     "connection that is lost is made again, and nothing is lost with it. At the beginning of a "   \
@@ -363,6 +383,8 @@ static const struct option_row server_options[] = {
     CHOICE("log-level", "error|warn|info|debug", "how much it says (default: info)"),
     TEXT("overcommit", "FACTORS", "how often it may be promised: cpu=4,memory=1.5,disk=1, or one for all (default: cpu=1000,memory=200,disk=1000)"),
     TEXT("capacity", "QUANTITIES", "what there is to promise, where the kernel's word is not right: memory=8Gi,networkIn=125M"),
+    {.name = "pool", .repeats = true, .kind = OPTION_TEXT, .value = "image=IMAGE,size=N",
+     .help = "keep sandboxes made ahead; also trust=LEVEL, ttl=30m, refill=N, name=NAME; may be given several times"},
     TEXT("metrics-interval", "SECONDS", "between two samples of what a sandbox uses, 1 to 60 (default: 10)"),
     END_OF_OPTIONS,
 };
@@ -412,6 +434,9 @@ static const struct verb_row verbs[] = {
      NULL, change_options, VERB_REMOTE, verb_sandbox_stop},
     {SANDBOXES, "sandbox delete NAME", "remove it with its files",
      NULL, change_options, VERB_REMOTE, verb_sandbox_delete},
+    {SANDBOXES, "sandbox release NAME", "give it up: it is deleted, and its pool makes another one",
+     "Nothing of it serves anybody else. Whether a pool is there for its like or not, it is gone.",
+     change_options, VERB_REMOTE, verb_sandbox_release},
     {SANDBOXES, "sandbox wait NAME", "return when it has a status",
      "Fails at once when the sandbox has failed, and with exit status 6 when the time is over.",
      wait_options, VERB_REMOTE, verb_sandbox_wait},
@@ -536,6 +561,20 @@ static const struct verb_row verbs[] = {
     {ACCESS, "token", "print a bearer token that lives for an hour",
      "For a client's id and secret, or for the key that other commands use.",
      token_options, VERB_REMOTE, verb_token},
+
+    {MACHINE, "pool list", "show what the server makes ahead of time",
+     NULL, NULL, VERB_REMOTE, verb_pool_list},
+    {MACHINE, "pool get POOL", "show one, with its figures",
+     NULL, NULL, VERB_REMOTE, verb_pool_get},
+    {MACHINE, "pool create [POOL]", "have sandboxes made ahead of time",
+     "Any create that asks for the same image takes one of them, whatever its name, environment and "
+     "limits, and is done in the time of a command; when none is left it is made as always. Needs a "
+     "key with the scope server, as all of these do.",
+     pool_create_options, VERB_REMOTE, verb_pool_create},
+    {MACHINE, "pool update POOL", "change its size, or how long they wait",
+     NULL, pool_update_options, VERB_REMOTE, verb_pool_update},
+    {MACHINE, "pool delete POOL", "remove it; sandboxes that came from it stay",
+     NULL, NULL, VERB_REMOTE, verb_pool_delete},
 
     {MACHINE, "server", "serve sandboxes from this machine",
      "Runs in the foreground, as root. On the first start it makes the data folder and an API key in "

@@ -52,6 +52,13 @@ static int add_sandbox(void *ctx, const struct store_sandbox *row, struct error 
     return 0;
 }
 
+/* Made ahead by a pool: as good as running. */
+static int add_spare(void *ctx, const char *id, struct error *err)
+{
+    buf_addf(ctx, "%s running\n", id);
+    return 0;
+}
+
 static int skip_event(void *ctx, const char *sandbox_id, const struct store_event *event,
                       struct error *err)
 {
@@ -77,7 +84,9 @@ static int list_sandboxes(const char *data, struct buf *list, struct error *err)
         return errno == ENOENT ? 0 : error_sys(err, "%s", path);
     _cleanup_(cleanup_store) struct store *store = NULL;
     struct store_load load = {.sandbox = add_sandbox, .event = skip_event, .ctx = list};
-    if (store_open(NULL, path, true, &store, err) < 0 || store_load_all(store, &load, err) < 0)
+    /* Spares first: one that becomes a sandbox in between is found among those. */
+    if (store_open(NULL, path, true, &store, err) < 0 ||
+        store_load_spares(store, add_spare, list, err) < 0 || store_load_all(store, &load, err) < 0)
         return -1;
     return buf_check(list, "the list of sandboxes", err);
 }

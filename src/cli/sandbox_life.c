@@ -346,3 +346,8 @@ int verb_sandbox_delete(struct invocation *inv, int *ret_status, struct error *e
 {
     return change(inv, "DELETE", NULL, "deleted", err);
 }
+
+int verb_sandbox_release(struct invocation *inv, int *ret_status, struct error *err)
+{
+    return change(inv, "POST", "release", "deleted", err);
+}

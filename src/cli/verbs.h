@@ -8,7 +8,7 @@
 /* sandbox.c, sandbox_life.c */
 verb_function verb_sandbox_list, verb_sandbox_get, verb_sandbox_create, verb_sandbox_clone,
     verb_sandbox_update, verb_sandbox_start, verb_sandbox_resume, verb_sandbox_stop,
-    verb_sandbox_delete, verb_sandbox_wait;
+    verb_sandbox_delete, verb_sandbox_release, verb_sandbox_wait;
 
 /* group.c */
 verb_function verb_group_list, verb_group_get, verb_group_create, verb_group_start, verb_group_stop,
@@ -48,6 +48,9 @@ verb_function verb_port_forward;
 /* workspace.c */
 verb_function verb_workspace_list, verb_workspace_create, verb_workspace_delete, verb_key_list,
     verb_key_create, verb_key_delete;
+
+/* pool.c */
+verb_function verb_pool_list, verb_pool_get, verb_pool_create, verb_pool_update, verb_pool_delete;
 
 /* account.c */
 verb_function verb_login, verb_logout, verb_whoami, verb_token;

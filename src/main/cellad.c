@@ -30,6 +30,7 @@
 #include "loop/co.h"
 #include "loop/loop.h"
 #include "main/options.h"
+#include "main/pool_option.h"
 #include "sandbox/metrics.h"
 #include "sandbox/monitors.h"
 #include "sandbox/sandbox.h"
@@ -51,6 +52,7 @@ struct cellad {
     int signal_fd;
     bool stopping;
     int status;
+    char *pools; /* of the command line */
 };
 
 static void shut_down(void *arg)
@@ -82,7 +84,8 @@ static void serve(void *arg)
 {
     struct cellad *d = arg;
     struct error err;
-    if (sandboxes_recover(d->sandboxes, &err) < 0)
+    if (sandboxes_recover(d->sandboxes, &err) < 0 ||
+        pool_options_apply(d->sandboxes, d->pools, &err) < 0)
         goto fail;
     d->server = http_server_new(d->loop, api_handle, &d->api, NULL, &err);
     if (d->server == NULL || http_server_add(d->server, CELLAD_FD_LISTEN, &err) < 0 ||
@@ -183,6 +186,7 @@ int cellad_main(int argc, char **argv)
         d.api.cors_origin = argv[6];
     d.overcommit = argv[8];
     d.capacity = argv[9];
+    d.pools = argv[10];
     d.api.open = strcmp(argv[2], "open") == 0;
     if (open_parts(&d, argv[1], strcmp(argv[2], "open") == 0, (unsigned)strtoul(argv[5], NULL, 10),
                    strcmp(argv[7], "any") == 0, &err) < 0 ||

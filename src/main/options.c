@@ -5,6 +5,7 @@
 #include "main/options.h"
 
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/cleanup.h"
@@ -12,29 +13,37 @@
 #include "base/layout.h"
 #include "base/log.h"
 #include "base/quantity.h"
+#include "main/pool_option.h"
 #include "sandbox/admission.h"
 #include "sandbox/metrics.h"
 
+enum kind {
+    FLAG,
+    VALUE,
+    LIST, /* may be given several times */
+};
+
 struct option_place {
     const char *name;
-    bool takes_value;
+    enum kind kind;
     size_t offset;
 };
 
 static const struct option_place places[] = {
-    {"--listen", true, offsetof(struct server_options, listen)},
-    {"--data", true, offsetof(struct server_options, data)},
-    {"--user", true, offsetof(struct server_options, user)},
-    {"--public-url", true, offsetof(struct server_options, public_url)},
-    {"--volume-size", true, offsetof(struct server_options, volume_size)},
-    {"--storage", true, offsetof(struct server_options, storage)},
-    {"--log-level", true, offsetof(struct server_options, log_level)},
-    {"--metrics-interval", true, offsetof(struct server_options, metrics_interval)},
-    {"--overcommit", true, offsetof(struct server_options, overcommit)},
-    {"--capacity", true, offsetof(struct server_options, capacity)},
-    {"--cors-origin", true, offsetof(struct server_options, cors_origin)},
-    {"--allow-private-callbacks", false, offsetof(struct server_options, private_callbacks)},
-    {"--no-auth", false, offsetof(struct server_options, no_auth)},
+    {"--listen", VALUE, offsetof(struct server_options, listen)},
+    {"--data", VALUE, offsetof(struct server_options, data)},
+    {"--user", VALUE, offsetof(struct server_options, user)},
+    {"--public-url", VALUE, offsetof(struct server_options, public_url)},
+    {"--volume-size", VALUE, offsetof(struct server_options, volume_size)},
+    {"--storage", VALUE, offsetof(struct server_options, storage)},
+    {"--log-level", VALUE, offsetof(struct server_options, log_level)},
+    {"--metrics-interval", VALUE, offsetof(struct server_options, metrics_interval)},
+    {"--overcommit", VALUE, offsetof(struct server_options, overcommit)},
+    {"--capacity", VALUE, offsetof(struct server_options, capacity)},
+    {"--cors-origin", VALUE, offsetof(struct server_options, cors_origin)},
+    {"--pool", LIST, offsetof(struct server_options, pools)},
+    {"--allow-private-callbacks", FLAG, offsetof(struct server_options, private_callbacks)},
+    {"--no-auth", FLAG, offsetof(struct server_options, no_auth)},
 };
 
 static int check_admission(const struct server_options *options, struct error *err)
@@ -46,6 +55,18 @@ static int check_admission(const struct server_options *options, struct error *e
     if (options->capacity != NULL &&
         machine_configure(&admission.machine, options->capacity, err) < 0)
         return error_prefix(err, "--capacity");
+    return 0;
+}
+
+static int add_pool(char *pools, const char *text, struct error *err)
+{
+    struct pool_option option;
+    size_t len = strlen(pools);
+    if (pool_option_parse(text, &option, err) < 0)
+        return error_prefix(err, "--pool");
+    if (strchr(text, '\n') != NULL || len + strlen(text) + 2 > SERVER_POOLS_MAX)
+        return error_set(err, ERROR_INVALID_ARGUMENT, "--pool: this is too much of it");
+    snprintf(pools + len, SERVER_POOLS_MAX - len, "%s\n", text);
     return 0;
 }
 
@@ -68,12 +89,17 @@ int server_options_parse(int argc, char **argv, struct server_options *ret_optio
         if (place == NULL)
             return error_set(err, ERROR_INVALID_ARGUMENT, "unknown option %.60s", argv[i]);
         char *at = (char *)&options + place->offset;
-        if (!place->takes_value) {
+        if (place->kind == FLAG) {
             memcpy(at, &(bool){true}, sizeof(bool));
             continue;
         }
         if (++i == argc)
             return error_set(err, ERROR_INVALID_ARGUMENT, "%s needs a value", place->name);
+        if (place->kind == LIST) {
+            if (add_pool(at, argv[i], err) < 0)
+                return -1;
+            continue;
+        }
         memcpy(at, &argv[i], sizeof(argv[i]));
     }
     if (options.volume_size != NULL &&

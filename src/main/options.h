@@ -8,6 +8,8 @@
 
 #include "base/error.h"
 
+enum { SERVER_POOLS_MAX = 4096 };
+
 struct server_options {
     const char *listen;
     const char *data;
@@ -22,6 +24,7 @@ struct server_options {
     uint64_t metrics_interval_s;  /* what that is */
     const char *overcommit;       /* as sandbox/admission.h reads it; NULL: the defaults */
     const char *capacity;         /* as sandbox/machine.h reads it; NULL: what is detected */
+    char pools[SERVER_POOLS_MAX]; /* every --pool, each ended by a line break */
     bool no_auth;
     bool private_callbacks; /* callbacks may go to any address */
 };

@@ -182,6 +182,7 @@ static int exec_cellad(struct supervisor *s)
         s->options.private_callbacks ? "any" : "public",
         s->options.overcommit != NULL ? s->options.overcommit : "",
         s->options.capacity != NULL ? s->options.capacity : "",
+        s->options.pools,
     };
     execveat(program, "", (char **)argv, environ, AT_EMPTY_PATH);
     return -1;

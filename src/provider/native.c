@@ -224,6 +224,11 @@ static int native_update(struct provider *p, const struct warden_update *request
     return simple_call(p, &warden_update_schema, request, &wire_ok_schema, NULL, err);
 }
 
+static int native_claim(struct provider *p, const struct plan *plan, struct error *err)
+{
+    return simple_call(p, &warden_claim_schema, plan, &wire_ok_schema, NULL, err);
+}
+
 static int native_fits(struct provider *p, const char *id, uint64_t disk_bytes, struct error *err)
 {
     struct warden_fits msg = {.id = id, .disk_bytes = disk_bytes};
@@ -369,6 +374,7 @@ static const struct provider_ops native_ops = {
     .remove = native_remove,
     .clone = native_clone,
     .update = native_update,
+    .claim = native_claim,
     .fits = native_fits,
     .list = native_list,
     .stats = native_stats,

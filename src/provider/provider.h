@@ -36,6 +36,8 @@ struct provider_ops {
     int (*clone)(struct provider *p, const struct warden_clone *request, struct error *err);
     /* New limits; see struct warden_update. */
     int (*update)(struct provider *p, const struct warden_update *request, struct error *err);
+    /* A sandbox that was made ahead (plan.spare) becomes what the plan says; see WARDEN_CLAIM. */
+    int (*claim)(struct provider *p, const struct plan *plan, struct error *err);
     /* RESOURCE_IN_USE when its files take more than this. */
     int (*fits)(struct provider *p, const char *id, uint64_t disk_bytes, struct error *err);
     int (*list)(struct provider *p,

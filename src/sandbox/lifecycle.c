@@ -36,17 +36,24 @@ static void save_or_log(struct sandbox *sb)
         log_error("sandbox %s: recording its state: %s", sb->id, err.message);
 }
 
-static int start_once(struct sandbox *sb, struct error *err)
+int sandbox_plan(const struct sandbox *sb, struct plan *ret_plan, struct error *err)
 {
     const char *image;
+    if (image_resolve(sb->image, &image, err) < 0)
+        return -1;
+    spec_plan(sb->id, sb->name, image, &sb->limits, ret_plan);
+    ret_plan->memory_bandwidth = spec_bandwidth_share(&sb->owner->admission.machine, &sb->limits);
+    trust_plan(&sb->security, ret_plan);
+    return 0;
+}
+
+static int start_once(struct sandbox *sb, struct error *err)
+{
     struct plan plan;
     struct warden_started started;
     struct provider *p = sb->owner->provider;
-    if (image_resolve(sb->image, &image, err) < 0)
+    if (sandbox_plan(sb, &plan, err) < 0)
         return -1;
-    spec_plan(sb->id, sb->name, image, &sb->limits, &plan);
-    plan.memory_bandwidth = spec_bandwidth_share(&sb->owner->admission.machine, &sb->limits);
-    trust_plan(&sb->security, &plan);
     sb->exited = false;
     if (p->ops->start(p, &plan, &started, err) < 0 &&
         (err == NULL || err->code != ERROR_ALREADY_RUNNING))
@@ -118,13 +125,34 @@ static void drive_copy(struct sandbox *sb)
         log_error("sandbox %s: recording its state: %s", sb->id, err.message);
 }
 
+/* One that a pool has made ahead only gets its name; should that fail, it is made like any other.
+ */
+static int bring_up(struct sandbox *sb, struct error *err)
+{
+    if (sb->unclaimed) {
+        if (sandbox_with_patience(sb, sandbox_claim, err) == 0)
+            return 0;
+        log_info("sandbox %s: made anew: %s", sb->id, err->message);
+        if (sandbox_with_patience(sb, remove_once, err) < 0)
+            return -1;
+        sb->unclaimed = false;
+    }
+    return sandbox_with_patience(sb, start_once, err);
+}
+
 static void drive_start(struct sandbox *sb)
 {
     struct error err;
     sandbox_note(sb, SANDBOX_LOG_INFO,
                  sb->resuming ? "Resuming sandbox..." : "Starting sandbox...");
-    if (sandbox_wait_for_clones(sb, true, &err) < 0 ||
-        sandbox_with_patience(sb, start_once, &err) < 0) {
+    int r = sandbox_wait_for_clones(sb, true, &err);
+    if (r == 0) {
+        sb->owner->starting++;
+        r = bring_up(sb, &err);
+        if (--sb->owner->starting == 0)
+            pools_wake(sb->owner);
+    }
+    if (r < 0) {
         log_error("sandbox %s: start failed: %s", sb->id, err.message);
         if (sb->goal == GOAL_RUNNING)
             sb->goal = GOAL_STOPPED;
@@ -190,6 +218,7 @@ static void drive_delete(struct sandbox *sb)
         return;
     }
     metrics_forget(sb);
+    sb->unclaimed = false; /* it went with the rest */
     sandbox_remove(sb);
 }
 
@@ -219,7 +248,7 @@ static void driver(void *arg)
     }
     sb->driven = false;
     sandbox_save_notes(sb); /* last: nobody waits for them */
-    if (!sb->up) /* one that runs is looked at soon, and often */
+    if (!sb->up)            /* one that runs is looked at soon, and often */
         tally_save(sb);
     sandbox_drop(sb);
     if (--s->drivers == 0)
@@ -427,6 +456,7 @@ void sandboxes_stop_all(struct sandboxes *s)
         sandbox_give_up_copy(sb);
         sandbox_drop(sb);
     }
+    pools_stop(s);
     while (s->drivers > 0)
         if (co_cond_wait(s->loop, &s->idle, SHUTDOWN_WAIT_MS, &err) < 0)
             break;

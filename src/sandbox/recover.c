@@ -107,6 +107,8 @@ static void resume(struct sandbox *sb, const struct census *census)
     sb->goal = goal_of_status[sb->status];
     if (sb->group != NULL && sb->group->ending)
         return; /* whoever ends the group sees to it */
+    if (sb->unclaimed && sb->goal == GOAL_RUNNING)
+        sb->up = false; /* of a pool, still: the driver goes on with the claim */
     if (sb->unsettled)
         sandbox_restore_limits(sb);
     if (resume_clone(sb))
@@ -158,7 +160,7 @@ static void remove_strangers(struct sandboxes *s, const struct census *census)
     for (struct found *item = census->items; item != NULL; item = item->hh.next) {
         struct sandbox *sb;
         HASH_FIND(by_id, s->ids, item->id, strlen(item->id), sb);
-        if (sb != NULL)
+        if (sb != NULL || pools_know(s, item->id))
             continue;
         log_warn("removing %s, which belongs to no sandbox", item->id);
         if (s->provider->ops->remove(s->provider, item->id, &err) < 0)
@@ -206,7 +208,8 @@ int sandboxes_recover(struct sandboxes *s, struct error *err)
     if (store_last_revision(s->store, &s->revision, err) < 0 || sandboxes_load_groups(s, err) < 0 ||
         store_load_all(s->store, &load, err) < 0 || sandboxes_load_tallies(s, err) < 0 ||
         sandboxes_load_lifespans(s, err) < 0 || sandboxes_load_previews(s, err) < 0 ||
-        sandboxes_load_monitors(s, err) < 0)
+        sandboxes_load_monitors(s, err) < 0 ||
+        pools_load(s, err) < 0)
         return -1;
 
     struct census census = {0};
@@ -224,7 +227,9 @@ int sandboxes_recover(struct sandboxes *s, struct error *err)
     census_release(&census);
     sandboxes_resume_groups(s);
     sandboxes_resume_monitors(s);
-    return metrics_start(s, err) < 0 ? -1 : reaper_start(s, err);
+    if (metrics_start(s, err) < 0 || reaper_start(s, err) < 0)
+        return -1;
+    return pools_start(s, err);
 }
 
 /* --- while it runs --- */
@@ -255,6 +260,7 @@ static void on_reconnected(void *ctx)
 {
     struct sandboxes *s = ctx;
     struct error err;
+    pools_reconnected(s);
     s->drivers++;
     if (co_spawn(s->loop, compare, s, NULL, &err) < 0) {
         s->drivers--;
@@ -286,8 +292,10 @@ static void on_exited(void *ctx, const char *id, bool out_of_memory)
     struct sandbox *sb;
     struct error err;
     HASH_FIND(by_id, s->ids, id, strlen(id), sb);
-    if (sb == NULL)
+    if (sb == NULL) {
+        pools_exited(s, id);
         return;
+    }
     if (sb->driven) {
         sb->exited = true;
         return;
@@ -319,9 +327,10 @@ int sandboxes_new(struct loop *loop, struct store *store, int data_dir_fd,
     s->store = store;
     admission_init(&s->admission, data_dir_fd);
     struct provider_events events = {.exited = on_exited, .reconnected = on_reconnected, .ctx = s};
-    if (metrics_new(s, data_dir_fd, err) < 0 ||
+    if (pools_new(s, err) < 0 || metrics_new(s, data_dir_fd, err) < 0 ||
         provider_native_new(loop, data_dir_fd, &events, &s->provider, err) < 0) {
         metrics_free(s);
+        pools_free(s);
         free(s);
         return -1;
     }
@@ -347,6 +356,7 @@ void sandboxes_free(struct sandboxes *s)
         sandbox_remove(s->ids);
     sandboxes_free_groups(s);
     reaper_free(s);
+    pools_free(s);
     metrics_free(s);
     s->provider->ops->free(s->provider);
     free(s);

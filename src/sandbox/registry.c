@@ -188,6 +188,7 @@ void sandbox_remove(struct sandbox *sb)
     sb->gone = true;
     admission_release(&s->admission, &sb->promise);
     sandbox_life_forget(sb);
+    pools_abandon(sb);
     sandbox_forget_previews(sb);
     sandbox_forget_monitors(sb);
     co_cond_wake_all(&sb->changed);

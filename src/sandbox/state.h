@@ -99,12 +99,14 @@ struct sandbox {
     struct tally tally;
     struct life life;
 
-    char *clone_of; /* id of the sandbox whose files it is still to be given; NULL: none */
-    bool copying;   /* that is being done */
-    bool given_up;  /* whatever comes of the copy under way, it does not count */
-    bool unsettled; /* its limits are being changed, and the kernel's may be the old or the new */
-    bool updating;  /* somebody changes it; the next one waits */
-    bool resuming;  /* the start under way is called so */
+    char *clone_of;   /* id of the sandbox whose files it is still to be given; NULL: none */
+    bool copying;     /* that is being done */
+    bool unclaimed;   /* it was made ahead by a pool, and has not got its name and limits yet */
+    bool limits_stay; /* … of which the limits are what they should be */
+    bool given_up;    /* whatever comes of the copy under way, it does not count */
+    bool unsettled;   /* its limits are being changed, and the kernel's may be the old or the new */
+    bool updating;    /* somebody changes it; the next one waits */
+    bool resuming;    /* the start under way is called so */
     enum sandbox_goal goal;
     const char *stop_reason; /* literal; NULL: somebody asked for it */
     bool driven;             /* a driver coroutine is at work */
@@ -180,6 +182,8 @@ struct sandboxes {
     void *deliver_ctx;
     unsigned monitors_running;
     struct co_cond monitors_ended;
+    unsigned starting; /* sandboxes that somebody waits for */
+    struct pools *pools;
 };
 
 /* registry.c */
@@ -304,6 +308,37 @@ void sandbox_expire(struct sandbox *sb, const struct lifespan_end *end, const ch
 /* Takes a step again for as long as the provider is away, or clearing up. */
 int sandbox_with_patience(struct sandbox *sb, int (*step)(struct sandbox *, struct error *),
                           struct error *err);
+
+/* What the provider is asked to make. Strings are borrowed from the sandbox. */
+int sandbox_plan(const struct sandbox *sb, struct plan *ret_plan, struct error *err);
+
+/* pools.c */
+int pools_new(struct sandboxes *s, struct error *err);
+void pools_free(struct sandboxes *s);
+int pools_load(struct sandboxes *s, struct error *err);  /* before what runs is compared */
+int pools_start(struct sandboxes *s, struct error *err); /* on a coroutine, afterwards */
+void pools_stop(struct sandboxes *s);                    /* on a coroutine: removes every spare */
+
+/* pool_keeper.c */
+/* Has the keeper look whether there is something to do. */
+void pools_wake(struct sandboxes *s);
+/* Whether it is a spare, in the making or on its way out too. */
+bool pools_know(const struct sandboxes *s, const char *id);
+/* A spare's pid 1 ended; the provider was started anew. */
+void pools_exited(struct sandboxes *s, const char *id);
+/* Gives up a spare for the sake of what it is promised; false when there is none. */
+bool pools_make_room(struct sandboxes *s);
+void pools_reconnected(struct sandboxes *s);
+
+/* pool_claim.c */
+/* Makes a spare's id the sandbox's own, if there is one that fits, and says then whether it is to
+ * stay so. Nothing waits in here. */
+struct spare *pools_take(struct sandbox *sb); /* NULL: there was none */
+void pools_settle(struct sandbox *sb, struct spare *spare, bool taken);
+/* It is not to be after all: a spare that it has taken, and nobody has claimed, is removed. */
+void pools_abandon(struct sandbox *sb);
+/* The provider's part of it. On an error it is no spare any more, and has to be made anew. */
+int sandbox_claim(struct sandbox *sb, struct error *err);
 
 /* clone.c */
 /* Gives a clone its files. */

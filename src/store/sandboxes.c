@@ -156,8 +156,11 @@ int store_add_notes(struct store *store, const char *id, const struct store_note
 
 static int delete_sandbox(struct sql_db *db, void *arg, struct error *err)
 {
+    static const char doing[] = "deleting a sandbox";
     const struct sql_param params[] = {PARAM_TEXT((const char *)arg)};
-    return sql_run(db, SQL_SANDBOX_DELETE, params, 1, "deleting a sandbox", err);
+    if (sql_run(db, SQL_SPARE_DELETE, params, 1, doing, err) < 0)
+        return -1;
+    return sql_run(db, SQL_SANDBOX_DELETE, params, 1, doing, err);
 }
 
 int store_delete_sandbox(struct store *store, const char *id, struct error *err)

@@ -179,6 +179,25 @@ const struct migration schema_migrations[] = {
          "  on_expire TEXT,"
          "  ttl_from_ms INTEGER NOT NULL, active_ms INTEGER NOT NULL"
          ") STRICT, WITHOUT ROWID;"},
+    {12, "CREATE TABLE pool ("
+         "  name TEXT NOT NULL PRIMARY KEY,"
+         "  image TEXT NOT NULL,"
+         "  cpu TEXT NOT NULL, memory TEXT NOT NULL, disk TEXT NOT NULL, resources BLOB NOT NULL,"
+         "  trust_level TEXT, security TEXT,"
+         "  size INTEGER NOT NULL,"
+         "  ttl_s INTEGER NOT NULL,"
+         "  at_once INTEGER NOT NULL,"
+         "  created_ms INTEGER NOT NULL, updated_ms INTEGER NOT NULL,"
+         "  created_by TEXT NOT NULL"
+         ") STRICT, WITHOUT ROWID;"
+         /* What a pool has made ahead: until a sandbox of its id runs, and so is what it should
+          * be. */
+         "CREATE TABLE spare ("
+         "  id TEXT NOT NULL PRIMARY KEY,"
+         "  pool TEXT NOT NULL"
+         ") STRICT, WITHOUT ROWID;"
+         "CREATE TRIGGER spare_claimed AFTER UPDATE OF status ON sandbox"
+         " WHEN NEW.status = 'running' BEGIN DELETE FROM spare WHERE id = NEW.id; END;"},
 };
 const size_t schema_migration_count = ARRAY_LEN(schema_migrations);
 

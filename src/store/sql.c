@@ -137,6 +137,21 @@ static const char *const texts[SQL_COUNT] = {
                                 " AND expires_ms <> 0 AND expires_ms <= ?2",
     [SQL_PREVIEW_TOKENS_OF] = "SELECT name, token, expires_ms, created_ms FROM preview_token"
                               " WHERE preview = ?1 ORDER BY created_ms, name",
+
+    [SQL_POOL_PUT] = "INSERT INTO pool (name, image, cpu, memory, disk, trust_level, security,"
+                     "                  size, ttl_s, at_once, created_ms, updated_ms, created_by,"
+                     "                  resources)"
+                     " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)"
+                     " ON CONFLICT (name) DO UPDATE SET"
+                     "  size = ?8, ttl_s = ?9, at_once = ?10, updated_ms = ?12",
+    [SQL_POOL_DELETE] = "DELETE FROM pool WHERE name = ?1",
+    [SQL_POOL_ALL] = "SELECT name, image, cpu, memory, disk, trust_level, security, size, ttl_s,"
+                     "       at_once, created_ms, updated_ms, created_by, resources"
+                     " FROM pool ORDER BY name",
+    [SQL_SPARE_ADD] = "INSERT INTO spare (id, pool) VALUES (?1, ?2)",
+    [SQL_SPARE_DELETE] = "DELETE FROM spare WHERE id = ?1",
+    [SQL_SPARE_CLEAR] = "DELETE FROM spare WHERE id NOT IN (SELECT id FROM sandbox)",
+    [SQL_SPARE_ALL] = "SELECT id FROM spare",
 };
 
 /* SQLite's primary result codes that mean something to a user; the others are INTERNAL. */

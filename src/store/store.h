@@ -132,6 +132,31 @@ int store_delete_group(struct store *store, const char *id, struct error *err);
 int store_load_groups(struct store *store,
                       int (*each)(void *ctx, const struct store_group *row, struct error *err),
                       void *ctx, struct error *err);
+/* Pools, and what they have made ahead. */
+struct store_pool {
+    const char *name;
+    const char *image;
+    const char *cpu, *memory, *disk;
+    struct slice resources;             /* the others, as a sandbox's */
+    const char *trust_level, *security; /* NULL: none */
+    int64_t size, ttl_s, at_once;
+    int64_t created_ms, updated_ms;
+    const char *created_by;
+};
+/* Inserts, or replaces what can change: size, ttl, how many are made at once. */
+int store_put_pool(struct store *store, const struct store_pool *row, struct error *err);
+int store_delete_pool(struct store *store, const char *name, struct error *err);
+int store_load_pools(struct store *store,
+                     int (*each)(void *ctx, const struct store_pool *row, struct error *err),
+                     void *ctx, struct error *err);
+/* A spare is one until a sandbox of its id is stored as running, or deleted. */
+int store_add_spare(struct store *store, const char *id, const char *pool, struct error *err);
+int store_delete_spare(struct store *store, const char *id, struct error *err);
+/* Forgets those that no sandbox has come of. */
+int store_clear_spares(struct store *store, struct error *err);
+int store_load_spares(struct store *store,
+                      int (*each)(void *ctx, const char *id, struct error *err), void *ctx,
+                      struct error *err);
 
 /* How long a sandbox has run, and how much it was asked; goes with the sandbox. */
 struct store_tally {

@@ -224,6 +224,15 @@ static int handle_fits(struct connection *connection, uint32_t id, const union r
     return fits_request(connection, id, &request->fits, err);
 }
 
+static int handle_claim(struct connection *connection, uint32_t id, const union request *request,
+                        struct error *err)
+{
+    if (sandbox_claim(connection->warden, &request->plan, err) < 0)
+        return -1;
+    send_message(connection, &wire_ok_schema, id, NULL);
+    return 0;
+}
+
 static int handle_socket(struct connection *connection, uint32_t id, const union request *request,
                          struct error *err)
 {
@@ -258,6 +267,7 @@ static const struct {
     {&warden_update_schema, handle_update},     {&warden_fits_schema, handle_fits},
     {&warden_stats_schema, handle_stats},       {&warden_socket_schema, handle_socket},
     {&warden_delegate_schema, handle_delegate}, {&warden_machine_ask_schema, handle_machine},
+    {&warden_claim_schema, handle_claim},
 };
 
 int request_handle(struct connection *connection, const struct frame_header *header,

@@ -17,6 +17,7 @@
 #include <sys/types.h>
 
 #include "base/error.h"
+#include "warden/cgroup.h"
 #include "warden/plan.h"
 #include "warden/source.h"
 #include "wire/messages.h"
@@ -41,6 +42,7 @@ struct sandbox {
     uint64_t start_time;
     int slot; /* -1: none */
     bool fresh;
+    bool spare;  /* made ahead of time, and not claimed yet (claim.c) */
     bool ours;   /* this warden is its parent */
     bool killed; /* SIGKILL was sent */
     bool remove; /* its files go too */
@@ -69,6 +71,9 @@ struct sandbox {
 int sandbox_start(struct warden *warden, const struct plan *plan, struct waiter from,
                   struct error *err);
 
+/* The limits that its cgroups have to enforce; `base` is the sandbox's root, outside. */
+struct cgroup_limits sandbox_limits(const struct plan *plan, uid_t base);
+
 /* Names of the steps, for --list-steps; NULL at the end. */
 extern const char *const sandbox_step_names[];
 
@@ -87,6 +92,11 @@ void sandbox_fail(struct sandbox *sandbox, const struct error *err);
 
 /* A TCP socket (AF_INET or AF_INET6) in the sandbox's network namespace, for good. NOT_RUNNING. */
 int sandbox_socket(const struct sandbox *sandbox, int family, int *ret_fd, struct error *err);
+
+/* ---- claim.c ---- */
+
+/* A spare sandbox becomes what the plan says; see WARDEN_CLAIM. */
+int sandbox_claim(struct warden *warden, const struct plan *plan, struct error *err);
 
 /* ---- adopt.c ---- */
 

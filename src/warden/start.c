@@ -29,6 +29,7 @@
 #include "warden/fault.h"
 #include "warden/files.h"
 #include "warden/layers.h"
+#include "warden/names.h"
 #include "warden/warden.h"
 
 enum { MAKING_TIMEOUT_MS = 15 * 1000, LISTEN_BACKLOG = 128 };
@@ -96,7 +97,7 @@ static int step_storage(struct start *start, struct error *err)
  * be a link to wherever the sandbox likes. */
 static int step_names(struct start *start, struct error *err)
 {
-    char path[PLAN_ID_MAX + 32], text[256];
+    char path[PLAN_ID_MAX + 32], text[NAMES_TEXT_MAX];
     if (!start->sandbox->fresh)
         return 0;
     const char *hostname = start->birth.plan->hostname;
@@ -105,26 +106,28 @@ static int step_names(struct start *start, struct error *err)
     if (dir_make_at(start->warden->storage.fd, path, 0755, err) < 0 ||
         dir_open_at(start->warden->storage.fd, path, &etc, err) < 0)
         return -1;
-    snprintf(text, sizeof(text), "%s\n", hostname);
+    names_hostname(hostname, text);
     if (file_replace_at(etc, "hostname", text, 0644, err) < 0)
         return -1;
-    snprintf(text, sizeof(text),
-             "127.0.0.1 localhost\n127.0.1.1 %s\n::1 localhost ip6-localhost ip6-loopback\n",
-             hostname);
+    names_hosts(hostname, text);
     return file_replace_at(etc, "hosts", text, 0644, err);
+}
+
+struct cgroup_limits sandbox_limits(const struct plan *plan, uid_t base)
+{
+    return (struct cgroup_limits){.memory_bytes = plan->memory_bytes,
+                                  .cpu_millis = plan->cpu_millis,
+                                  .pids_max = plan->pids_max,
+                                  .io = {.read_bytes = plan->disk_read_bytes,
+                                         .write_bytes = plan->disk_write_bytes,
+                                         .read_ops = plan->disk_read_ops,
+                                         .write_ops = plan->disk_write_ops},
+                                  .owner = base};
 }
 
 static int step_cgroups(struct start *start, struct error *err)
 {
-    const struct plan *plan = start->birth.plan;
-    const struct cgroup_limits limits = {.memory_bytes = plan->memory_bytes,
-                                         .cpu_millis = plan->cpu_millis,
-                                         .pids_max = plan->pids_max,
-                                         .io = {.read_bytes = plan->disk_read_bytes,
-                                                .write_bytes = plan->disk_write_bytes,
-                                                .read_ops = plan->disk_read_ops,
-                                                .write_ops = plan->disk_write_ops},
-                                         .owner = start->birth.base};
+    const struct cgroup_limits limits = sandbox_limits(start->birth.plan, start->birth.base);
     return cgroup_make(&start->warden->cgroups, start->sandbox->id, &limits, &start->birth.cgroups,
                        err);
 }
@@ -375,6 +378,7 @@ int sandbox_start(struct warden *warden, const struct plan *plan, struct waiter 
         return error_set(err, ERROR_LIMIT_EXCEEDED, "out of memory");
     }
     sandbox->starter = waiter;
+    sandbox->spare = plan->spare != 0;
     sandbox->deadline_ms = warden_now_ms() + MAKING_TIMEOUT_MS;
 
     _cleanup_(start_release) struct start start = {

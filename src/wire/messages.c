@@ -77,8 +77,10 @@ static const struct wire_field plan_fields[] = {
     U64(22, struct plan, disk_read_ops),
     U64(23, struct plan, disk_write_ops),
     U64(24, struct plan, memory_bandwidth),
+    U64(40, struct plan, spare),
 };
 SCHEMA(warden_start_schema, WARDEN_START, struct plan, plan_fields);
+SCHEMA(warden_claim_schema, WARDEN_CLAIM, struct plan, plan_fields);
 
 static const struct wire_field machine_fields[] = {
     U64(1, struct warden_machine, flags),
@@ -570,6 +572,7 @@ const struct wire_schema *const wire_schemas[] = {
     &warden_entry_schema,
     &warden_exited_schema,
     &warden_fits_schema,
+    &warden_claim_schema,
     &warden_update_schema,
     &warden_clone_schema,
     &warden_machine_ask_schema,

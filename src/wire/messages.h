@@ -37,6 +37,10 @@ enum wire_type {
 
     WARDEN_MACHINE_ASK = 28, /* → WARDEN_MACHINE */
     WARDEN_MACHINE = 29,
+    WARDEN_CLAIM = 32, /* struct plan → WIRE_OK once a spare sandbox is what the plan says: its
+                          name, its limits, and the times of what a start would have made just now.
+                          Once. NOT_RUNNING when it does not run, or is no spare one; one that has
+                          the name already is left alone, and that is OK */
 
     WARDEN_STATS = 40, /* struct warden_stats → WARDEN_SAMPLE of those that run …, then WIRE_OK */
     WARDEN_SAMPLE = 41,
@@ -161,6 +165,7 @@ struct plan {
     uint64_t disk_read_bytes, disk_write_bytes; /* per second; 0: no limit, as in the next ones */
     uint64_t disk_read_ops, disk_write_ops;
     uint64_t memory_bandwidth; /* per cent of the machine's */
+    uint64_t spare; /* 1: START makes it ahead of time, for a CLAIM; CLAIM: its limits stay */
 };
 
 enum machine_flags {
@@ -690,7 +695,7 @@ extern const struct wire_schema warden_hello_schema, warden_about_schema, warden
     warden_started_schema, warden_stop_schema, warden_remove_schema, warden_list_schema,
     warden_entry_schema, warden_exited_schema, warden_stats_schema, warden_sample_schema,
     warden_clone_schema, warden_update_schema, warden_fits_schema, warden_machine_ask_schema,
-    warden_machine_schema;
+    warden_machine_schema, warden_claim_schema;
 extern const struct wire_schema warden_socket_schema, warden_delegate_schema;
 extern const struct wire_schema agent_hello_schema, agent_about_schema, agent_exec_schema,
     agent_wait_schema, agent_get_schema, agent_list_schema, agent_process_schema, agent_stop_schema,

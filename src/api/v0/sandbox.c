@@ -14,6 +14,8 @@
 #include "api/handlers.h"
 #include "api/v0/sandbox_json.h"
 #include "api/v0/amounts_json.h"
+#include "base/cleanup.h"
+#include "sandbox/pools.h"
 #include "sandbox/processes.h"
 
 int sandbox_reply(struct http_exchange *x, int status, const struct api *api,
@@ -118,7 +120,27 @@ int v0_sandbox_stop(struct http_exchange *x, const struct route_params *params, 
 int v0_sandbox_delete(struct http_exchange *x, const struct route_params *params, void *ctx,
                       struct error *err)
 {
-    return change(x, params, ctx, sandboxes_delete, err);
+    bool back;
+    if (api_query_bool(x, "returnToPool", false, &back, err) < 0)
+        return -1;
+    return change(x, params, ctx, back ? sandboxes_release : sandboxes_delete, err);
+}
+
+int v0_sandbox_release(struct http_exchange *x, const struct route_params *params, void *ctx,
+                       struct error *err)
+{
+    struct request {
+        bool back;
+    } request = {true};
+    static const struct json_field fields[] = {
+        {"returnToPool", JSON_BOOL, .offset = offsetof(struct request, back)},
+    };
+    yyjson_val *body;
+    if (api_json_body(x, &body, err) < 0 ||
+        (body != NULL &&
+         json_read(http_arena(x), body, "", fields, ARRAY_LEN(fields), &request, err) < 0))
+        return -1;
+    return change(x, params, ctx, request.back ? sandboxes_release : sandboxes_delete, err);
 }
 
 /* Healthy is a sandbox whose agent answers a question, so one is asked. */
