@@ -6,6 +6,7 @@
 #include "client/api.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -98,6 +99,25 @@ int api_await_gone(struct http *http, const char *name, struct error *err)
         nanosleep(&pause, NULL);
     }
     return error_set(err, ERROR_TIMEOUT, "sandbox %s does not go away: %.300s", name, http->body);
+}
+
+int api_await_pool(struct http *http, const char *pool, struct error *err)
+{
+    char path[256];
+    snprintf(path, sizeof(path), "/v0/pools/%s", pool);
+    struct http_request request = {.method = "GET", .path = path};
+    for (int i = 0; i < GONE_TRIES; i++) {
+        if (http_expect(http, &request, 200, err) < 0)
+            return -1;
+        const char *size = member(http->body, "size"), *ready = member(http->body, "ready");
+        const char *making = member(http->body, "making");
+        if (size != NULL && ready != NULL && making != NULL && atoi(size) == atoi(ready) &&
+            making[0] == '0')
+            return 0;
+        struct timespec pause = {.tv_nsec = GONE_POLL_NS};
+        nanosleep(&pause, NULL);
+    }
+    return error_set(err, ERROR_TIMEOUT, "the pool %s does not get full: %.300s", pool, http->body);
 }
 
 int api_put_file(struct http *http, const char *name, const char *path, const void *data,

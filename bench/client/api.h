@@ -20,6 +20,9 @@ int api_delete(struct http *http, const char *name, struct error *err);
 /* Returns when the name is free again. */
 int api_await_gone(struct http *http, const char *name, struct error *err);
 
+/* Returns when the pool has as many ready as it should, and makes none. */
+int api_await_pool(struct http *http, const char *pool, struct error *err);
+
 int api_put_file(struct http *http, const char *name, const char *path, const void *data,
                  size_t len, struct error *err);
 /* The whole file, dropped; its size is checked. */

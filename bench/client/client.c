@@ -12,6 +12,12 @@
  *     read N, write N → "read NS", "write NS": a 100 MB file as raw bytes
  *     churn N         → "churn NS" and "churn-delete NS" N times, eight at a time
  *     idle N, idle-end N  makes N sandboxes that stay, and removes them
+ *     grow N, shrink N    the same, on top of those that are there; shrink takes the newest away
+ *     claim N         → "claim NS" N times: as create, with the limits of the pool "host", which is
+ *                       full each time
+ *     echo N          → "echo NS" N times: the same command in a running sandbox
+ *     burst N         → "burst NS": from the first request to the last of N first outputs, all of
+ *                       them asked for at once
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -40,6 +46,7 @@ struct client {
     bool has_resident;
     bool has_big;
     unsigned next;
+    int grown;
     char *big;
 };
 
@@ -159,8 +166,8 @@ static int measure_read(struct client *client, int count, struct error *err)
     return 0;
 }
 
-static int run_crowd(struct client *client, enum crowd_kind kind, const char *prefix, int count,
-                     struct error *err)
+static int run_crowd_from(struct client *client, enum crowd_kind kind, const char *prefix,
+                          int first, int count, int workers, struct error *err)
 {
     _cleanup_free_ int64_t *ready = calloc((size_t)count, sizeof(*ready));
     _cleanup_free_ int64_t *gone = calloc((size_t)count, sizeof(*gone));
@@ -171,8 +178,9 @@ static int run_crowd(struct client *client, enum crowd_kind kind, const char *pr
                           .prefix = prefix,
                           .command = client->echo,
                           .kind = kind,
+                          .first = first,
                           .count = count,
-                          .workers = CHURN_WORKERS,
+                          .workers = workers,
                           .ready_ns = ready,
                           .gone_ns = gone};
     if (crowd_run(&crowd, err) < 0)
@@ -184,6 +192,66 @@ static int run_crowd(struct client *client, enum crowd_kind kind, const char *pr
             printf("%s-delete ", prefix);
             printf("%lld\n", (long long)gone[i]);
         }
+    }
+    return 0;
+}
+
+static int run_crowd(struct client *client, enum crowd_kind kind, const char *prefix, int count,
+                     struct error *err)
+{
+    return run_crowd_from(client, kind, prefix, 0, count, CHURN_WORKERS, err);
+}
+
+static int grow(struct client *client, int count, struct error *err)
+{
+    if (run_crowd_from(client, CROWD_CREATE, "grow", client->grown, count, CHURN_WORKERS, err) < 0)
+        return -1;
+    client->grown += count;
+    return 0;
+}
+
+static int shrink(struct client *client, int count, struct error *err)
+{
+    client->grown -= count;
+    return run_crowd_from(client, CROWD_DELETE, "grow", client->grown, count, CHURN_WORKERS, err);
+}
+
+static int measure_burst(struct client *client, int count, struct error *err)
+{
+    int64_t start = now_ns();
+    if (run_crowd_from(client, CROWD_CREATE, "burst-one", 0, count, count, err) < 0)
+        return -1;
+    sample("burst", now_ns() - start);
+    return run_crowd_from(client, CROWD_DELETE, "burst-one", 0, count, CHURN_WORKERS, err);
+}
+
+static int measure_claim(struct client *client, int count, struct error *err)
+{
+    for (int i = 0; i < count; i++) {
+        char name[64];
+        snprintf(name, sizeof(name), "bench-claim-%u", client->next++);
+        if (api_await_pool(client->http, "host", err) < 0)
+            return -1;
+        int64_t start = now_ns();
+        if (api_create(client->http, name, "{}", err) < 0 ||
+            api_exec(client->http, name, client->echo, "hi", err) < 0)
+            return -1;
+        sample("claim", now_ns() - start);
+        if (api_delete(client->http, name, err) < 0 || api_await_gone(client->http, name, err) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+static int measure_echo(struct client *client, int count, struct error *err)
+{
+    if (need_resident(client, err) < 0)
+        return -1;
+    for (int i = 0; i < count; i++) {
+        int64_t start = now_ns();
+        if (api_exec(client->http, resident, client->echo, "hi", err) < 0)
+            return -1;
+        sample("echo", now_ns() - start);
     }
     return 0;
 }
@@ -207,9 +275,12 @@ static const struct {
     const char *name;
     int (*run)(struct client *client, int count, struct error *err);
 } verbs[] = {
-    {"create", measure_create}, {"exec", measure_exec},   {"read", measure_read},
-    {"write", measure_write},   {"churn", measure_churn}, {"idle", make_idle},
-    {"idle-end", end_idle},
+    {"create", measure_create}, {"exec", measure_exec},
+    {"read", measure_read},     {"write", measure_write},
+    {"churn", measure_churn},   {"idle", make_idle},
+    {"idle-end", end_idle},     {"claim", measure_claim},
+    {"echo", measure_echo},     {"grow", grow},
+    {"shrink", shrink},         {"burst", measure_burst},
 };
 
 static int obey(struct client *client, const char *line, struct error *err)

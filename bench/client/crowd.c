@@ -14,7 +14,7 @@
 #include "base/cleanup.h"
 #include "client/api.h"
 
-enum { WORKERS_MAX = 64 };
+enum { WORKERS_MAX = 128 };
 
 /* Little, so that admission never stands in the way of hundreds. */
 static const char resources[] = "{\"cpu\":\"100m\",\"memory\":\"64Mi\",\"disk\":\"128Mi\"}";
@@ -37,7 +37,7 @@ int64_t now_ns(void)
 static int run_one(struct crowd *crowd, struct http *http, int i, struct error *err)
 {
     char name[64];
-    snprintf(name, sizeof(name), "%s-%d", crowd->prefix, i);
+    snprintf(name, sizeof(name), "%s-%d", crowd->prefix, crowd->first + i);
     int64_t start = now_ns();
     if (crowd->kind != CROWD_DELETE) {
         if (api_create(http, name, resources, err) < 0 ||

@@ -16,9 +16,10 @@ enum crowd_kind {
 struct crowd {
     const char *address;
     char *key;
-    const char *prefix; /* sandboxes are called PREFIX-0, PREFIX-1, … */
+    const char *prefix; /* sandboxes are called PREFIX-<first>, … */
     const char *command;
     enum crowd_kind kind;
+    int first; /* the number that the first one is called by */
     int count;
     int workers;
     int64_t *ready_ns; /* count of each: create → first output … */

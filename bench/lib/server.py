@@ -22,9 +22,10 @@ def free_port():
 class Server:
     """with Server("build/cella", folder) as server: server.address, server.key_file"""
 
-    def __init__(self, program, data):
+    def __init__(self, program, data, *options):
         self.program = program
         self.data = data
+        self.options = options
         self.address = "127.0.0.1:%d" % free_port()
         self.key_file = os.path.join(data, "api-key")
         self.process = None
@@ -34,7 +35,8 @@ class Server:
         self.log = self.data + ".log"
         with open(self.log, "wb") as log:
             self.process = subprocess.Popen(
-                [self.program, "server", "--listen", self.address, "--data", self.data],
+                [self.program, "server", "--listen", self.address, "--data", self.data,
+                 *self.options],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
         try:
             self._await_health()

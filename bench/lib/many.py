@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Many sandboxes: from a pool, at once, one after the other, and thousands alive. On a server of its own,
+whose pool stands still while others are measured."""
+
+import http.client
+import json
+import os
+import shutil
+import subprocess
+import time
+
+from . import memory
+from .docker import Unavailable
+from .program import Program
+from .report import median
+from .server import Server
+
+POOL = 8
+SETTLE_SECONDS = 2
+
+
+def _resize(server, size):
+    with open(server.key_file, encoding="ascii") as file:
+        key = file.read().strip()
+    connection = http.client.HTTPConnection(server.address, timeout=60)
+    connection.request("PATCH", "/v0/pools/host", json.dumps({"size": size}),
+                       {"Authorization": "Bearer " + key, "Content-Type": "application/json"})
+    answer = connection.getresponse()
+    text = answer.read()
+    connection.close()
+    if answer.status != 200:
+        raise OSError("the pool's size: %d %s" % (answer.status, text[:200]))
+
+
+def _alive(bench, client, found):
+    """Create latency and memory with more and more of them, then what is left."""
+    there = 0
+    before = memory.meminfo()
+    for count in bench.size["alive"]:
+        client.run("grow", count - there, 3600)
+        there = count
+        time.sleep(SETTLE_SECONDS)
+        total, _ = memory.growth(before, memory.meminfo(), count)
+        samples = client.run("create", bench.size["many-create"])
+        found["alive"][count] = {"create": median(samples["create"]), "each": total}
+    client.run("shrink", there, 3600)
+
+
+def podman(busybox, folder, count):
+    """`podman run` to its first output, by crun; None where it is not installed, a text where it does
+    not work."""
+    if shutil.which("podman") is None or shutil.which("crun") is None:
+        return None
+    root = os.path.join(folder, "rootfs")
+    os.makedirs(root, exist_ok=True)
+    shutil.copy(busybox, os.path.join(root, "busybox"))
+    argv = ["podman", "--root", os.path.join(folder, "storage"), "--runroot",
+            os.path.join(folder, "run"), "--runtime", "crun", "--cgroup-manager", "cgroupfs", "run",
+            "--rm", "--network", "none", "--rootfs", root + ":O", "/busybox", "echo", "hi"]
+    samples = []
+    for _ in range(count):
+        start = time.monotonic_ns()
+        done = subprocess.run(argv, capture_output=True, check=False, timeout=120)
+        samples.append(time.monotonic_ns() - start)
+        if done.stdout != b"hi\n":
+            return "does not work here (exit status %d)" % done.returncode
+    return samples
+
+
+def measure(bench):
+    """{"claim", "echo": samples, "burst": ns, "docker-burst": ns or None, "rate": per second,
+    "alive": {count: {"create": ns, "each": KiB}}, "leaks": text}"""
+    found = {"claim": [], "echo": [], "alive": {}, "docker-burst": None}
+    server = Server(os.path.join(bench.options.build, "cella"), os.path.join(bench.folder, "many"),
+                    "--pool", "image=host,size=%d" % POOL)
+    with server:
+        with Program("client", [bench.binary("client"), server.address, server.key_file,
+                                bench.binary("floor-true"), bench.busybox]) as client:
+            for number in range(bench.size["rounds"] + 1):
+                echo = client.run("echo", bench.size["many-create"])
+                claim = client.run("claim", bench.size["many-create"])
+                if number > 0:  # the first round warms up
+                    found["echo"] += echo["echo"]
+                    found["claim"] += claim["claim"]
+            _resize(server, 0)
+            bursts = [client.run("burst", bench.size["burst"])["burst"][0] for _ in range(3)]
+            found["burst"] = median(bursts)
+            if bench.docker is not None:
+                try:
+                    found["docker-burst"] = bench.docker.burst(bench.size["burst"])
+                except (Unavailable, OSError) as error:
+                    print("docker, many at once: %s" % error, flush=True)
+            start = time.monotonic()
+            client.run("churn", bench.size["churn"])
+            found["rate"] = bench.size["churn"] / (time.monotonic() - start)
+            _alive(bench, client, found)
+        found["leaks"] = server.leaks()
+    return found
+
+
+def report(bench, out, ms):
+    """The rows, with their bars."""
+    found = bench.many
+    claim, echo = median(found["claim"]), median(found["echo"])
+    out.row("create from a pool → first output, against the same command in a running sandbox",
+            ms(claim), ms(echo), "%.2f ×" % (claim / echo), bar="≤ 2 × that", met=(claim / echo <= 2,))
+    docker, burst = found["docker-burst"], found["burst"]
+    faster = docker / burst if docker else None
+    out.row("%d created at once → the last one's first output" % bench.size["burst"], ms(burst),
+            docker=ms(docker) if docker else bench.docker_missing,
+            faster="%.0f ×" % faster if faster else "–", bar="≥ 40 × faster than Docker",
+            met=(None if faster is None else faster >= 40,))
+    out.row("created and deleted, 8 at a time, with a command in each", "%.0f /s" % found["rate"])
+    first = min(found["alive"])
+    for count, taken in sorted(found["alive"].items()):
+        ratio = taken["create"] / found["alive"][first]["create"]
+        out.row("create → first output with %d alive; memory of each" % count,
+                "%s; %.0f KiB" % (ms(taken["create"]), taken["each"]),
+                ratio="%.2f × that at %d" % (ratio, first),
+                bar={1000: "≤ 400 MB in all", 5000: "≤ 3 ×"}.get(count, ""),
+                met={1000: (taken["each"] * 1024 * count <= 400e6,), 5000: (ratio <= 3,)}.get(count, ()))
+    out.row("… and what is left of them", found["leaks"] or "nothing", bar="no leak",
+            met=(not found["leaks"],))
