@@ -55,7 +55,7 @@ def reasons(box):
 
 
 def test_a_ttl_deletes(server):
-    with living(server, wait=False, ttl="2s") as box:
+    with living(server, wait=False, ttl="1s") as box:
         box.wait_status("gone")
 
 
@@ -166,9 +166,9 @@ def test_a_date(server):
 def test_an_idle_one_stops(server):
     with living(server, idleTimeout="1h") as box:
         box.spawn("sleep 1000")  # runs, and uses nothing
-        set_life(box, idleTimeout=2)
+        set_life(box, idleTimeout=1)
         box.wait_status("stopped")
-        assert reasons(box) == ["Sandbox expired: idleTimeout of 2s is over; it is stopped"]
+        assert reasons(box) == ["Sandbox expired: idleTimeout of 1s is over; it is stopped"]
         assert box.get()["events"][-1]["message"] == "Sandbox stopped: it was idle"
         set_life(box, idleTimeout=None)
         box.start()
@@ -178,12 +178,12 @@ def test_an_idle_one_stops(server):
 def test_a_stopped_one_is_idle_too(server):
     with living(server, onExpire="delete") as box:
         box.stop()
-        set_life(box, idleTimeout=2)
+        set_life(box, idleTimeout=1)
         box.wait_status("gone")
 
 
 def test_looking_at_it_is_no_use(server):
-    with living(server, wait=False, idleTimeout=2) as box:
+    with living(server, wait=False, idleTimeout=1) as box:
         def stopped():
             box.request("GET", "/metrics")
             server.list()
@@ -240,41 +240,6 @@ def use(server, kind, box, stack):
         assert answer.status == 200, answer
 
 
-def test_what_is_in_use_is_not_idle(server):
-    """A command that somebody waits for, a request to a port, a stream of output, a watch, a terminal,
-    a log that is followed, and a process in the background that works: all at once, to save time."""
-    kinds = ("command", "port", "stream", "watch", "terminal", "log", "work")
-    with contextlib.ExitStack() as boxes, concurrent.futures.ThreadPoolExecutor() as pool:
-        made = {kind: boxes.enter_context(living(server, idleTimeout="1h")) for kind in kinds}
-        with contextlib.ExitStack() as held:
-            for kind, box in made.items():
-                use(server, kind, box, held)
-            asked = pool.submit(made["port"].request, "GET", "/port/8000/", timeout=120)
-            command = pool.submit(made["command"].run, COMMAND, timeout=120)
-            for kind in ("port", "command"):
-                wait_until(lambda: made[kind].request("GET", "/filesystem/tmp/begun").status == 200,
-                           60, f"{kind} has begun")
-            for box in made.values():
-                set_life(box, idleTimeout="2s")
-            begin = time.monotonic()
-            wait_until(lambda: time.monotonic() - begin > HOLD_S, 60, "it was long enough")
-            for kind, box in made.items():
-                assert box.status() == "running", kind
-            for kind in ("port", "command"):
-                made[kind].write("/tmp/go", "")
-            assert (asked.result().status, asked.result().text) == (200, "slow")
-            assert command.result() == "done"
-            for kind in ("stream", "watch", "log", "terminal"):
-                assert "idleSince" not in made[kind].get(), kind
-        for kind, box in made.items():
-            if kind != "work":
-                box.wait_status("stopped", deadline=60)
-        assert made["work"].status() == "running"
-
-
-# --- groups ---
-
-
 @contextlib.contextmanager
 def group_of(server, count, **lifecycle):
     """The sandboxes of a group that has that lifecycle."""
@@ -289,6 +254,47 @@ def group_of(server, count, **lifecycle):
         wait_until(lambda: server.request("GET", f"/v0/groups/{name}").status == 404, 30, "it goes")
 
 
+def test_what_is_in_use_is_not_idle(server):
+    """A command that somebody waits for, a request to a port, a stream of output, a watch, a terminal,
+    a log that is followed, a process in the background that works, and one in a sandbox of the same
+    group: all at once, to save time."""
+    kinds = ("command", "port", "stream", "watch", "terminal", "log", "work")
+    with contextlib.ExitStack() as boxes, concurrent.futures.ThreadPoolExecutor() as pool:
+        made = {kind: boxes.enter_context(living(server, idleTimeout="1h")) for kind in kinds}
+        _, (made["group"], working) = boxes.enter_context(group_of(server, 2, idleTimeout="1h"))
+        for box in (made["group"], working):
+            box.wait_status("running")
+        pid = working.spawn("exec python3 -c 'while True: pass'")
+        with contextlib.ExitStack() as held:
+            for kind, box in made.items():
+                use(server, kind, box, held)
+            asked = pool.submit(made["port"].request, "GET", "/port/8000/", timeout=120)
+            command = pool.submit(made["command"].run, COMMAND, timeout=120)
+            for kind in ("port", "command"):
+                wait_until(lambda: made[kind].request("GET", "/filesystem/tmp/begun").status == 200,
+                           60, f"{kind} has begun")
+            for box in (working, *made.values()):
+                set_life(box, idleTimeout="2s")
+            begin = time.monotonic()
+            wait_until(lambda: time.monotonic() - begin > HOLD_S, 60, "it was long enough")
+            for kind, box in made.items():
+                assert box.status() == "running", kind
+            for kind in ("port", "command"):
+                made[kind].write("/tmp/go", "")
+            assert (asked.result().status, asked.result().text) == (200, "slow")
+            assert command.result() == "done"
+            assert working.request("POST", f"/process/{pid}/kill").status == 200
+            for kind in ("stream", "watch", "log", "terminal"):
+                assert "idleSince" not in made[kind].get(), kind
+        for kind, box in made.items():
+            if kind != "work":
+                box.wait_status("stopped", deadline=60)
+        assert made["work"].status() == "running"
+
+
+# --- groups ---
+
+
 def test_groups_end_together(server):
     with group_of(server, 3, onExpire="stop") as (_, boxes):
         for box in boxes:
@@ -297,23 +303,9 @@ def test_groups_end_together(server):
         for box in boxes:
             box.wait_status("stopped")
             assert reasons(box) == ["Sandbox expired: ttl of 1s is over; it is stopped"]
-    with group_of(server, 2, ttl="2s") as (name, boxes):
+    with group_of(server, 2, ttl="1s") as (name, boxes):
         wait_until(lambda: server.request("GET", f"/v0/groups/{name}").status == 404, 60, "its end")
         assert [box.status() for box in boxes] == [None, None]
-
-
-def test_a_group_is_idle_as_a_whole(server):
-    with group_of(server, 2, idleTimeout="1h") as (_, boxes):
-        pid = boxes[0].wait_status("running").spawn("exec python3 -c 'while True: pass'")
-        boxes[1].wait_status("running")
-        for box in boxes:
-            set_life(box, idleTimeout="2s")
-        begin = time.monotonic()
-        wait_until(lambda: time.monotonic() - begin > HOLD_S, 60, "it was long enough")
-        assert [box.status() for box in boxes] == ["running", "running"]
-        assert boxes[0].request("POST", f"/process/{pid}/kill").status == 200
-        for box in boxes:
-            box.wait_status("stopped", deadline=60)
 
 
 # --- other ways to have one ---
