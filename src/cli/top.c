@@ -65,7 +65,11 @@ static void add_row(struct table *table, yyjson_val *item)
 {
     yyjson_val *cpu = yyjson_obj_get(item, "cpu");
     yyjson_val *processes = yyjson_obj_get(item, "processes");
-    table_cell(table, client_text(item, "/name"));
+    struct slice name = client_text(item, "/name"), group = client_text(item, "/group");
+    if (group.len == 0)
+        table_cell(table, name);
+    else
+        table_printf(table, "%.*s/%.*s", (int)group.len, group.data, (int)name.len, name.data);
     table_cell(table, client_text(item, "/status"));
     if (cpu == NULL)
         table_text(table, "");

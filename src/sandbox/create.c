@@ -161,27 +161,33 @@ void sandbox_launch(struct sandbox *sb)
         sandbox_drive(sb);
 }
 
+/* Waits for the name to be free. The group may end meanwhile. */
+static int wait_for_place(struct sandboxes *s, struct group *group, const struct store_sandbox *row,
+                          struct error *err)
+{
+    char path[SANDBOX_PATH_MAX + 1];
+    make_path(group, row->name, path);
+    if (group == NULL)
+        return wait_for_name(s, row->workspace, path, err);
+    group_hold(group);
+    int rc = wait_for_name(s, row->workspace, path, err) < 0 || check_room(group, err) < 0 ? -1 : 0;
+    group_drop(group);
+    return rc;
+}
+
 /* The group that it is to be in, and the name that it is to have there, are free for it. */
 static int find_place(struct sandboxes *s, const char *group_name, const struct store_sandbox *row,
                       struct group **ret_group, struct error *err)
 {
-    char path[SANDBOX_PATH_MAX + 1];
     struct group *group = NULL;
     if (group_name != NULL) {
         group = group_find(s, row->workspace, group_name, err);
         if (group == NULL || check_room(group, err) < 0)
             return -1;
     }
-    if (row->name != NULL) {
-        if (name_check(row->name, err) < 0)
-            return -1;
-        make_path(group, row->name, path);
-        if (group != NULL)
-            group_hold(group);
-        _cleanup_group_ struct group *held = group;
-        if (wait_for_name(s, row->workspace, path, err) < 0 || check_room(group, err) < 0)
-            return -1;
-    }
+    if (row->name != NULL &&
+        (name_check(row->name, err) < 0 || wait_for_place(s, group, row, err) < 0))
+        return -1;
     *ret_group = group;
     return 0;
 }
