@@ -157,8 +157,10 @@ static int finish(struct invocation *inv, yyjson_val *root, const char *status, 
                                 arena_printf(client_arena(inv->client), "the group %s", name),
                                 status, err) < 0)
         return -1;
-    bool ended = wait && strcmp(status, "ended") == 0;
-    return print_status(inv, awaited.root, ended ? status : NULL, err);
+    if (wait &&
+        strcmp(status, "ended") == 0) /* with as many as there were, not as were left last */
+        return print_status(inv, root, status, err);
+    return print_status(inv, awaited.root, NULL, err);
 }
 
 static int read_all(const char *path, struct buf *text, struct error *err)
