@@ -39,7 +39,7 @@ static int take_number(const char *what, const char *value, bool *has, int64_t *
     size_t len = strlen(value);
     if (len == 0 || len > 9 || value[strspn(value, "0123456789")] != '\0')
         return error_set(err, ERROR_INVALID_ARGUMENT, "%s=%.40s is no number", what, value);
-    *number = atoll(value);
+    *number = (int64_t)strtoull(value, NULL, 10); /* nine digits at most */
     *has = true;
     return 0;
 }
