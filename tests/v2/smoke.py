@@ -80,7 +80,7 @@ def check_command_limits(server, box):
 
 
 def check_metrics(server, box):
-    box.run("i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done", timeout=120)
+    box.run("i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done", timeout=120)
     wait_until(lambda: all(box.request("GET", "/metrics", timeout=60).json()["metrics"].values()),
                60, "figures of cpu, memory and disk")
     points = box.request("GET", "/metrics?period=1h&resolution=1h", timeout=60).json()["metrics"]
