@@ -104,8 +104,9 @@ bool sandboxes_enforces(const struct sandboxes *s, enum resource resource, const
         *ret_how = words->memory_bandwidth;
         return words->flags & MACHINE_LIMITS_MEMORY_BANDWIDTH;
     }
+    bool writes = resource == RESOURCE_DISK_WRITE || resource == RESOURCE_DISK_WRITE_OPS;
     *ret_how = words->disk_io;
-    return words->flags & MACHINE_LIMITS_READS;
+    return words->flags & (writes ? MACHINE_LIMITS_WRITES : MACHINE_LIMITS_READS);
 }
 
 static void add_used(struct capacity *capacity, const struct sandbox_load *load)

@@ -183,6 +183,20 @@ def check_update(server, box):
     assert box.init_start_time() == before
 
 
+def check_rates(server, box):
+    """All disk I/O of a sandbox can be limited here, where the disks can."""
+    rates = server.request("GET", "/v0/machine").json()["resources"]["diskRead"]
+    answer = box.request("POST", "/resize", {"diskRead": "4M", "diskWriteOps": 500}, timeout=60)
+    assert answer.status == 200, answer
+    group = pathlib.Path(f"/sys/fs/cgroup/cella-{server.instance}", box.get()["metadata"]["id"])
+    if rates["enforced"]:
+        limits = (group / "io.max").read_text()
+        assert "rbps=4000000" in limits and "wiops=500" in limits, limits
+    else:
+        assert "not enforced" in rates["enforcement"], rates
+    assert box.run("echo alive") == "alive"
+
+
 def check_clone(server, box):
     box.write("/workspace/cloned", "cloned")
     answer = box.request("POST", "/clone", {"name": "copy"}, timeout=60)
@@ -226,7 +240,7 @@ CHECKS = [check_hierarchy, check_exec, check_files, check_memory_limit, check_pr
           check_command_limits,
           check_metrics, check_logs, check_kill_of_a_tree, check_disk_quota,
           check_cgroups_are_out_of_reach, check_kernel_memory, check_crash, check_stop_and_start,
-          check_update, check_clone, check_untrusted, check_delete]
+          check_update, check_rates, check_clone, check_untrusted, check_delete]
 
 
 def attempt(name, run):
