@@ -6,6 +6,7 @@
 #include "api/handlers.h"
 
 #include <math.h>
+#include <stdint.h>
 
 #include "api/call.h"
 #include "api/v0/usage_json.h"
@@ -40,10 +41,10 @@ static void sum_up(struct sums *sums, const struct sandbox_usage *usage)
     sums->total_ms += usage->tally.total_ms;
 }
 
-/* More digits would be noise. */
+/* More digits would be noise. Nothing here is negative. */
 static double rounded(double value, double digits)
 {
-    return floor(value * digits + 0.5) / digits;
+    return (double)(uint64_t)(value * digits + 0.5) / digits;
 }
 
 static void add_share(yyjson_mut_doc *doc, yyjson_mut_val *object, const char *key, double used,

@@ -7,7 +7,6 @@
 
 #include "api/v0/security_json.h"
 
-#include <math.h>
 #include <string.h>
 
 #include "auth/auth.h"
@@ -65,7 +64,8 @@ static int read_number(const struct trust_row *row, yyjson_val *value, uint64_t 
     double unit = row->kind == TRUST_MILLIS ? 1000 : 1;
     double number = yyjson_get_num(value) * unit;
     if (!yyjson_is_num(value) || !(number >= 0) || number > (double)(UINT64_C(1) << 53) ||
-        (row->kind == TRUST_NUMBER && number != floor(number)) || (number > 0 && number < 1))
+        (row->kind == TRUST_NUMBER && number != (double)(uint64_t)number) ||
+        (number > 0 && number < 1))
         return refuse(row,
                       row->kind == TRUST_NUMBER ? "a whole number, not negative"
                                                 : "a number, not negative",
