@@ -11,6 +11,7 @@
  *     metrics/<id>   what a sandbox has used, in rings of a fixed size
  *   run/           0750 root:cella
  *     warden.sock    where the warden listens
+ *     egress.sock    where the egress process takes policies
  *     api.sock       every API again, for programs of this machine: faster than TCP; keys count
  *     agents/<id>    listening sockets of the running sandboxes' agents
  *     sandboxes/<id> what the warden knows of a sandbox that runs or is being made, to adopt it
@@ -28,6 +29,7 @@
 #define LAYOUT_METRICS     "db/metrics"
 #define LAYOUT_RUN         "run"
 #define LAYOUT_WARDEN_SOCK "run/warden.sock"
+#define LAYOUT_EGRESS_SOCK "run/egress.sock"
 #define LAYOUT_API_SOCK    "run/api.sock"
 #define LAYOUT_AGENTS      "run/agents"
 #define LAYOUT_RECORDS     "run/sandboxes"

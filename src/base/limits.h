@@ -45,6 +45,10 @@ enum {
     STATS_IDS_MAX = 16,         /* sandboxes in one question to the warden: it answers in one go */
     METRICS_POINTS_MAX = 11000, /* of one series in an answer: a week in minutes fits */
 
+    /* Egress */
+    EGRESS_POLICY_MAX = 256 * 1024, /* bytes of one sandbox's, packed */
+    EGRESS_LOG_MAX = 500,           /* entries kept of one sandbox */
+
     /* Sandboxes */
     ENV_VARS_MAX = 256,
     ENV_BYTES_MAX = 64 * 1024,

@@ -558,6 +558,60 @@ static const struct wire_field upload_part_about_fields[] = {
 SCHEMA(upload_part_about_schema, UPLOAD_PART_ABOUT, struct upload_part_about,
        upload_part_about_fields);
 
+static const struct wire_field egress_about_fields[] = {
+    U64(1, struct egress_about, version),
+    U64(2, struct egress_about, started_ms),
+    STR(3, struct egress_about, resolvers, TEXT_MAX),
+    U64(4, struct egress_about, sandboxes),
+    U64(5, struct egress_about, connections),
+};
+SCHEMA_EMPTY(egress_hello_schema, EGRESS_HELLO);
+SCHEMA(egress_about_schema, EGRESS_ABOUT, struct egress_about, egress_about_fields);
+
+static const struct wire_field egress_set_fields[] = {
+    STR_REQUIRED(1, struct egress_set, id, ID_MAX),
+    STR_REQUIRED(2, struct egress_set, address, TEXT_MAX),
+    STR(3, struct egress_set, address6, TEXT_MAX),
+    STRV(4, struct egress_set, policy, EGRESS_POLICY_MAX),
+    STR(5, struct egress_set, workspace, NAME_BYTES_MAX),
+};
+SCHEMA(egress_set_schema, EGRESS_SET, struct egress_set, egress_set_fields);
+
+static const struct wire_field egress_ref_fields[] = {
+    STR_REQUIRED(1, struct egress_ref, id, ID_MAX),
+};
+SCHEMA(egress_drop_schema, EGRESS_DROP, struct egress_ref, egress_ref_fields);
+
+static const struct wire_field egress_keep_fields[] = {
+    STRV(1, struct egress_keep, ids, WIRE_DATA_CHUNK),
+};
+SCHEMA(egress_keep_schema, EGRESS_KEEP, struct egress_keep, egress_keep_fields);
+
+static const struct wire_field egress_log_read_fields[] = {
+    STR_REQUIRED(1, struct egress_log_read, id, ID_MAX),
+    U64(2, struct egress_log_read, after),
+    U64(3, struct egress_log_read, max),
+};
+SCHEMA(egress_log_read_schema, EGRESS_LOG_READ, struct egress_log_read, egress_log_read_fields);
+
+static const struct wire_field egress_log_entry_fields[] = {
+    U64(1, struct egress_log_entry, sequence),
+    U64(2, struct egress_log_entry, first_ms),
+    U64(3, struct egress_log_entry, last_ms),
+    U64(4, struct egress_log_entry, kind),
+    U64(5, struct egress_log_entry, verdict),
+    STR(6, struct egress_log_entry, name, TEXT_MAX),
+    STR(7, struct egress_log_entry, address, TEXT_MAX),
+    U64(8, struct egress_log_entry, port),
+    U64(9, struct egress_log_entry, type),
+    U64(10, struct egress_log_entry, bytes_in),
+    U64(11, struct egress_log_entry, bytes_out),
+    U64(12, struct egress_log_entry, count),
+    U64(13, struct egress_log_entry, open),
+    STR(14, struct egress_log_entry, detail, TEXT_MAX),
+};
+SCHEMA(egress_log_entry_schema, EGRESS_LOG_ENTRY, struct egress_log_entry, egress_log_entry_fields);
+
 /* clang-format off: one per line, so that additions do not meet */
 const struct wire_schema *const wire_schemas[] = {
     &wire_ok_schema,
@@ -639,6 +693,13 @@ const struct wire_schema *const wire_schemas[] = {
     &upload_list_schema,
     &upload_about_schema,
     &upload_part_about_schema,
+    &egress_hello_schema,
+    &egress_about_schema,
+    &egress_set_schema,
+    &egress_drop_schema,
+    &egress_keep_schema,
+    &egress_log_read_schema,
+    &egress_log_entry_schema,
     NULL,
 };
 /* clang-format on */

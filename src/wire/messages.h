@@ -9,6 +9,7 @@
  *   cellad → agent    AGENT_*    over the sandbox's own socket; several requests may be under way.
  *                     FILE_*     a connection whose first frame is a FILE_* request is handed to a
  *                                file worker: one request at a time, in order, many per connection.
+ *   cellad → egress   EGRESS_*   over DIR/run/egress.sock: requests are answered in order.
  *
  * To add a message: a type here, a struct, and its table in messages.c.
  */
@@ -123,6 +124,17 @@ enum wire_type {
     UPLOAD_ABOUT = 156,
     UPLOAD_PART_ABOUT = 157,
     FILE_TYPES_LAST = 175, /* all from FILE_STAT to here go to file workers */
+
+    EGRESS_HELLO = 176, /* → EGRESS_ABOUT */
+    EGRESS_ABOUT = 177,
+    EGRESS_SET = 178,  /* struct egress_set → WIRE_OK: the policy holds, for what is open too */
+    EGRESS_DROP = 179, /* struct egress_ref → WIRE_OK: its connections are closed, its log is gone.
+                          Fine for one that is not known */
+    EGRESS_KEEP = 180,     /* struct egress_keep → WIRE_OK: all but these are dropped */
+    EGRESS_LOG_READ = 181, /* struct egress_log_read → EGRESS_LOG_ENTRY …, the oldest first, then
+                              WIRE_OK. SANDBOX_NOT_FOUND */
+    EGRESS_LOG_ENTRY = 182,
+    EGRESS_TYPES_LAST = 199,
 };
 
 enum { WIRE_VERSION = 1 };
@@ -690,6 +702,59 @@ struct upload_part_about {
     const char *etag; /* MD5, hexadecimal */
 };
 
+/* --- egress --- */
+
+struct egress_about {
+    uint64_t version;
+    uint64_t started_ms;   /* Unix time: another one than last time has to be told everything */
+    const char *resolvers; /* for people: the servers that names are asked of */
+    uint64_t sandboxes;
+    uint64_t connections; /* that are open */
+};
+
+/* A sandbox's policy, all of it: the first one, or instead of the one before. */
+struct egress_set {
+    const char *id;
+    const char *address;   /* by which it is known: "10.201.0.7"; one that somebody else had is
+                              taken over, and he is dropped */
+    const char *address6;  /* "fd00::7"; NULL: none */
+    struct slice policy;   /* as net_policy_pack() makes it */
+    const char *workspace; /* whose secrets its requests may carry; NULL: nobody's */
+};
+
+struct egress_ref {
+    const char *id;
+};
+
+struct egress_keep {
+    struct slice ids; /* a list of strings */
+};
+
+struct egress_log_read {
+    const char *id;
+    uint64_t after; /* a sequence: those behind it only; 0: all that are kept */
+    uint64_t max;   /* 0, or more than EGRESS_LOG_MAX: that many. The newest, if there are more */
+};
+
+enum egress_log_kind { EGRESS_DNS = 1, EGRESS_HTTP = 2, EGRESS_TLS = 3, EGRESS_DIRECT = 4 };
+
+/* What was asked for, and what became of it. The same again within a while counts up. */
+struct egress_log_entry {
+    uint64_t sequence; /* counts up over all entries of the sandbox */
+    uint64_t first_ms; /* Unix time */
+    uint64_t last_ms;
+    uint64_t kind;       /* enum egress_log_kind */
+    uint64_t verdict;    /* enum net_verdict */
+    const char *name;    /* as far as it was understood; NULL: none */
+    const char *address; /* that it led to, or was sent to; NULL: none */
+    uint64_t port;
+    uint64_t type;                /* of a question to DNS: 1 is A, 28 is AAAA, … */
+    uint64_t bytes_in, bytes_out; /* into the sandbox, out of it */
+    uint64_t count;
+    uint64_t open;      /* 1: a connection that is still there */
+    const char *detail; /* for people: what was wrong; NULL: nothing to say */
+};
+
 extern const struct wire_schema wire_ok_schema, wire_error_schema;
 extern const struct wire_schema warden_hello_schema, warden_about_schema, warden_start_schema,
     warden_started_schema, warden_stop_schema, warden_remove_schema, warden_list_schema,
@@ -716,6 +781,9 @@ extern const struct wire_schema file_tree_schema, file_tree_end_schema, file_tre
 extern const struct wire_schema upload_start_schema, upload_part_schema, upload_complete_schema,
     upload_abort_schema, upload_parts_schema, upload_list_schema, upload_about_schema,
     upload_part_about_schema;
+
+extern const struct wire_schema egress_hello_schema, egress_about_schema, egress_set_schema,
+    egress_drop_schema, egress_keep_schema, egress_log_read_schema, egress_log_entry_schema;
 
 /* All of them, for tests and the fuzzer; NULL at the end. */
 extern const struct wire_schema *const wire_schemas[];
