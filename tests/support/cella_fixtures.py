@@ -7,6 +7,8 @@ import signal
 import pytest
 
 from cella_server import Server, bin_dir
+from network_inside import Box
+from world import World, WorldServer
 
 # A shell that runs this in the background has it ignore interrupts, and so everything started from here.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -64,3 +66,49 @@ def shared_sandbox(server):
     made = server.create()
     yield made
     made.delete()
+
+
+@pytest.fixture(scope="session")
+def world():
+    """An Internet of our own: see world.py. Names are made anew by each test (world.name())."""
+    _requirements()
+    made = World()
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="session")
+def world_server(world):
+    """The server that tests of the network share; its machine is a part of the world."""
+    instance = WorldServer(world)
+    yield instance
+    instance.close()
+
+
+@pytest.fixture
+def world_factory(world):
+    """world_factory(*args) makes a server of the test's own in the world; closed and checked afterwards."""
+    made = []
+
+    def make(*args, **kwargs):
+        made.append(WorldServer(world, *args, **kwargs))
+        return made[-1]
+
+    yield make
+    for instance in made:
+        instance.close()
+
+
+@pytest.fixture
+def boxes(world_server):
+    """boxes(mode, allow=…, …) makes a sandbox with that network, for this test alone."""
+    made = []
+
+    def make(mode, server=None, **network):
+        made.append((server or world_server).create(network={"mode": mode, **network}))
+        return Box(made[-1])
+
+    yield make
+    for sandbox in made:
+        if sandbox.status() not in (None, "deleting"):
+            sandbox.delete()

@@ -177,8 +177,9 @@ class Sandbox:
 class Server:
     """A running `cella server`: .url, .key, .data, .bin, and what to do with it."""
 
-    def __init__(self, *args, env=None, programs=None):
+    def __init__(self, *args, env=None, programs=None, prefix=()):
         self.bin = pathlib.Path(programs or bin_dir())
+        self.prefix = list(prefix)  # a command that its programs are started by, and becomes them
         self.args = list(args)
         self.env = {**os.environ, **(env or {})}
         self.data = pathlib.Path(tempfile.mkdtemp(prefix="cella-test-", dir="/tmp"))
@@ -195,7 +196,7 @@ class Server:
 
     def start(self):
         """Starts it (again, on the same folder) and waits until it answers."""
-        command = [self.bin / "cella", "server", "--data", self.data, "--listen", "127.0.0.1:0",
+        command = [*self.prefix, self.bin / "cella", "server", "--data", self.data, "--listen", "127.0.0.1:0",
                    "--volume-size", "20G", *self.args]
         with open(self.log_path, "ab") as log:
             self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log,
@@ -367,13 +368,13 @@ class Server:
     def cli(self, *args, input=None, timeout=60, text=True, env=None):
         """The command-line client, which finds address and key through the data folder."""
         clean = {k: v for k, v in os.environ.items() if not k.startswith("CELLA_")}
-        return subprocess.run([self.bin / "cella", "--data", self.data, *map(str, args)],
+        return subprocess.run([*self.prefix, self.bin / "cella", "--data", self.data, *map(str, args)],
                               input=input, capture_output=True, timeout=timeout, text=text,
                               env={**clean, **(env or {})})
 
     def leaks(self):
         """'' when `cella doctor --leaks` finds none; else what it says."""
-        done = subprocess.run([self.bin / "cella", "doctor", "--leaks", "--data", self.data],
+        done = subprocess.run([*self.prefix, self.bin / "cella", "doctor", "--leaks", "--data", self.data],
                               capture_output=True, text=True, timeout=60 * PATIENCE)
         if done.returncode == 0:
             return ""

@@ -1,0 +1,215 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a program in a sandbox tries on its network, and a way to have it tried: tests import Box; the
+rest of this file is copied into the sandbox, beside world_dns.py, and used there.
+
+Everything gives a dict of plain values: 'got' (text of what came back), 'error' (the name of the error,
+"timeout", or None). QUICK is for what must not work: whether it was reached is for the world to say.
+PATIENT is for what must."""
+
+import errno
+import json
+import pathlib
+import socket
+import ssl
+import struct
+import threading
+import time
+
+import world_dns
+
+QUICK, PATIENT = 2.5, 30
+FOLDER = "/var/tmp/probe"
+
+
+class Box:
+    """A sandbox with these programs in it."""
+
+    def __init__(self, sandbox):
+        self.sandbox = sandbox
+        here = pathlib.Path(__file__)
+        for name in ("network_inside.py", "world_dns.py"):
+            sandbox.write(f"{FOLDER}/{name}", here.with_name(name).read_text(encoding="utf-8"))
+
+    def __getattr__(self, name):
+        return getattr(self.sandbox, name)
+
+    def do(self, source, timeout=90, user="root", **values):
+        """Runs `source`, which sets `result` (or is an expression), with the values as its variables."""
+        if "\n" not in source.strip() and not source.strip().startswith("result"):
+            source = f"result = {source}"
+        path = f"{FOLDER}/t{time.monotonic_ns()}.py"
+        self.sandbox.write(path, f"""
+import sys
+sys.path.insert(0, {FOLDER!r})
+from network_inside import *
+globals().update(json.loads({json.dumps(values)!r}))
+{source}
+print()
+print(json.dumps(result))
+""")
+        python = f"exec python3 -B {path}"
+        done = self.sandbox.exec(python if user == "root" else f"exec su user -c '{python}'", timeout=timeout)
+        assert done.exit_code == 0, done
+        return json.loads(done.stdout.rsplit("\n", 2)[-2])
+
+
+def outcome(function):
+    """Runs it; gives its dict, or one with the error."""
+    try:
+        return function()
+    except socket.timeout:
+        return {"got": "", "error": "timeout"}
+    except ssl.SSLError as refused:
+        return {"got": "", "error": f"ssl: {refused.reason}"}
+    except OSError as refused:
+        return {"got": "", "error": errno.errorcode.get(refused.errno, str(refused))}
+
+
+def together(functions):
+    """All at once, in threads; the outcomes in order."""
+    results = [None] * len(functions)
+
+    def run(number):
+        results[number] = outcome(functions[number])
+
+    threads = [threading.Thread(target=run, args=(number,)) for number in range(len(functions))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return results
+
+
+def family_of(address):
+    return socket.AF_INET6 if ":" in address else socket.AF_INET
+
+
+def read_all(sock, enough=None):
+    """Until its end, or until `enough` is there."""
+    got, error = b"", None
+    try:
+        while (enough is None or enough not in got) and len(got) < 1 << 20:
+            piece = sock.recv(65536)
+            if not piece:
+                break
+            got += piece
+    except socket.timeout:
+        error = "timeout"
+    except OSError as refused:
+        error = errno.errorcode.get(refused.errno, str(refused))
+    return {"got": got.decode("latin-1"), "error": error}
+
+
+def as_bytes(data):
+    return data if isinstance(data, bytes) else data.encode("latin-1")
+
+
+def tcp(address, port, data="hello", timeout=PATIENT, enough=None, pause=0):
+    """Sends `data` (text, or a list of pieces) and reads until `enough` is there, or to the end."""
+    def go():
+        with socket.socket(family_of(address)) as sock:
+            sock.settimeout(timeout)
+            sock.connect((address, port))
+            for piece in data if isinstance(data, list) else [data]:
+                sock.sendall(as_bytes(piece))
+                time.sleep(pause)
+            return read_all(sock, enough)
+    return outcome(go)
+
+
+def echo(address, port, data="hello", timeout=PATIENT):
+    return tcp(address, port, data, timeout, enough=as_bytes(data))
+
+
+def udp(address, port, data="hello", timeout=PATIENT):
+    def go():
+        with socket.socket(family_of(address), socket.SOCK_DGRAM) as sock:
+            sock.settimeout(timeout)
+            sock.connect((address, port))
+            sock.send(data.encode("latin-1"))
+            return {"got": sock.recv(65536).decode("latin-1"), "error": None}
+    return outcome(go)
+
+
+def answer_of(result):
+    """Status and JSON of an HTTP answer of the world's."""
+    head, _, body = result["got"].partition("\r\n\r\n")
+    parts = head.split(" ", 2)
+    result["status"] = int(parts[1]) if len(parts) > 1 and parts[1].isdigit() else None
+    try:
+        result["json"] = json.loads(body)
+    except ValueError:
+        result["json"] = None
+    return result
+
+
+def http(address, host, path="/", port=80, timeout=PATIENT, method="GET", fields=""):
+    """A plain request; `host` is what the Host field says."""
+    request = f"{method} {path} HTTP/1.1\r\nHost: {host}\r\n{fields}Connection: close\r\n\r\n"
+    return answer_of(tcp(address, port, request, timeout))
+
+
+def tls_context(ca=None):
+    context = ssl.create_default_context(cafile=ca)
+    if ca is None:
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    return context
+
+
+def https(address, sni, host=None, path="/", port=443, timeout=PATIENT, ca=None):
+    """A request over TLS; the certificate is checked where `ca` is a file."""
+    def go():
+        with socket.create_connection((address, port), timeout=timeout) as plain:
+            with tls_context(ca).wrap_socket(plain, server_hostname=sni) as sock:
+                sock.sendall(f"GET {path} HTTP/1.1\r\nHost: {host or sni}\r\nConnection: close\r\n\r\n".encode())
+                return answer_of(read_all(sock))
+    return outcome(go)
+
+
+def hello(sni):
+    """The bytes of a ClientHello, as OpenSSL makes it."""
+    incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+    client = tls_context().wrap_bio(incoming, outgoing, server_hostname=sni)
+    try:
+        client.do_handshake()
+    except ssl.SSLWantReadError:
+        pass
+    return outgoing.read()
+
+
+def resolver():
+    for line in open("/etc/resolv.conf", encoding="utf-8"):
+        if line.startswith("nameserver"):
+            return line.split()[1]
+    raise OSError(errno.ENOENT, "no nameserver")
+
+
+def ask(name, kind="A", server=None, timeout=PATIENT, over_tcp=False, raw=None):
+    """A question to a server; {'rcode', 'answers': [[type, ttl, text]], …} when it was answered."""
+    message = bytes.fromhex(raw) if raw else world_dns.query(name, kind)
+
+    def go():
+        where = (server or resolver(), 53)
+        with socket.socket(family_of(where[0]), socket.SOCK_STREAM if over_tcp else socket.SOCK_DGRAM) as sock:
+            sock.settimeout(timeout)
+            sock.connect(where)
+            if over_tcp:
+                sock.sendall(struct.pack(">H", len(message)) + message)
+                data = b""
+                while len(data) < 2 or len(data) < 2 + struct.unpack(">H", data[:2])[0]:
+                    piece = sock.recv(65536)
+                    if not piece:
+                        return {"got": "", "error": "closed"}
+                    data += piece
+                data = data[2:]
+            else:
+                sock.send(message)
+                data = sock.recv(65536)
+            return {"error": None, "size": len(data), **world_dns.parse(data)}
+    return outcome(go)
+
+
+def addresses(name, **options):
+    """The A records that the sandbox is told; [] for none."""
+    found = ask(name, **options)
+    return [text for kind, _, text in found.get("answers", []) if kind == "A"]
