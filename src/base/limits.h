@@ -49,6 +49,10 @@ enum {
     EGRESS_POLICY_MAX = 256 * 1024, /* bytes of one sandbox's, packed */
     EGRESS_LOG_MAX = 500,           /* entries kept of one sandbox */
 
+    /* Network */
+    PLAN_NET_RULES_MAX = 256,   /* on addresses, of one sandbox, in the kernel */
+    NET_ADMIT_TTL_MAX_S = 3600, /* for which the answer to a question admits an address */
+
     /* Sandboxes */
     ENV_VARS_MAX = 256,
     ENV_BYTES_MAX = 64 * 1024,

@@ -42,7 +42,7 @@
                                     .count = ARRAY_LEN(rows)}
 #define SCHEMA_EMPTY(var, type_) const struct wire_schema var = {.type = (type_), .name = #type_}
 
-enum { ID_MAX = 32, TEXT_MAX = 256, NAME_BYTES_MAX = 255 };
+enum { ID_MAX = 32, TEXT_MAX = 256, NAME_BYTES_MAX = 255, ADDRESS_TEXT_MAX = 45 };
 
 static const struct wire_field error_fields[] = {
     U64(1, struct wire_error, code),
@@ -57,6 +57,8 @@ static const struct wire_field about_fields[] = {
     STR_REQUIRED(2, struct warden_about, instance, ID_MAX),
     STR(3, struct warden_about, storage, TEXT_MAX),
     STR(4, struct warden_about, cgroups, TEXT_MAX),
+    STR(5, struct warden_about, network, TEXT_MAX),
+    STR(6, struct warden_about, gateway, TEXT_MAX),
 };
 SCHEMA_EMPTY(warden_hello_schema, WARDEN_HELLO);
 SCHEMA(warden_about_schema, WARDEN_ABOUT, struct warden_about, about_fields);
@@ -78,6 +80,11 @@ static const struct wire_field plan_fields[] = {
     U64(23, struct plan, disk_write_ops),
     U64(24, struct plan, memory_bandwidth),
     U64(40, struct plan, spare),
+    U64(50, struct plan, network),
+    U64(51, struct plan, network_flags),
+    U64(52, struct plan, network_in_bytes),
+    U64(53, struct plan, network_out_bytes),
+    BYTES(54, struct plan, network_rules, PLAN_NET_RULES_MAX * sizeof(struct plan_net_rule)),
 };
 SCHEMA(warden_start_schema, WARDEN_START, struct plan, plan_fields);
 SCHEMA(warden_claim_schema, WARDEN_CLAIM, struct plan, plan_fields);
@@ -97,6 +104,7 @@ static const struct wire_field started_fields[] = {
     U64(1, struct warden_started, pid),
     U64(2, struct warden_started, start_time),
     U64(3, struct warden_started, fresh),
+    STR(4, struct warden_started, address, ADDRESS_TEXT_MAX),
 };
 SCHEMA(warden_started_schema, WARDEN_STARTED, struct warden_started, started_fields);
 
@@ -116,6 +124,7 @@ static const struct wire_field warden_entry_fields[] = {
     U64(2, struct warden_entry, running),
     U64(3, struct warden_entry, pid),
     U64(4, struct warden_entry, start_time),
+    STR(5, struct warden_entry, address, ADDRESS_TEXT_MAX),
 };
 SCHEMA_EMPTY(warden_list_schema, WARDEN_LIST);
 SCHEMA(warden_entry_schema, WARDEN_ENTRY, struct warden_entry, warden_entry_fields);
@@ -140,6 +149,10 @@ static const struct wire_field sample_fields[] = {
     U64(6, struct warden_sample, tasks),
     U64(7, struct warden_sample, oom_kills),
     U64(8, struct warden_sample, time_usec),
+    U64(9, struct warden_sample, network_in_bytes),
+    U64(10, struct warden_sample, network_out_bytes),
+    U64(11, struct warden_sample, network_in_packets),
+    U64(12, struct warden_sample, network_out_packets),
 };
 SCHEMA(warden_sample_schema, WARDEN_SAMPLE, struct warden_sample, sample_fields);
 static const struct wire_field warden_socket_fields[] = {
@@ -147,6 +160,30 @@ static const struct wire_field warden_socket_fields[] = {
     U64(2, struct warden_socket, family),
 };
 SCHEMA(warden_socket_schema, WARDEN_SOCKET, struct warden_socket, warden_socket_fields);
+
+static const struct wire_field warden_net_set_fields[] = {
+    STR_REQUIRED(1, struct warden_net_set, id, ID_MAX),
+    U64(2, struct warden_net_set, network),
+    U64(3, struct warden_net_set, network_flags),
+    U64(4, struct warden_net_set, network_in_bytes),
+    U64(5, struct warden_net_set, network_out_bytes),
+    BYTES(6, struct warden_net_set, network_rules,
+          PLAN_NET_RULES_MAX * sizeof(struct plan_net_rule)),
+};
+SCHEMA(warden_net_set_schema, WARDEN_NET_SET, struct warden_net_set, warden_net_set_fields);
+
+static const struct wire_field warden_net_admit_fields[] = {
+    BYTES(1, struct warden_net_admit, sandbox, 16), BYTES(2, struct warden_net_admit, address, 16),
+    U64(3, struct warden_net_admit, protocol),      U64(4, struct warden_net_admit, port),
+    U64(5, struct warden_net_admit, ttl_s),
+};
+SCHEMA(warden_net_admit_schema, WARDEN_NET_ADMIT, struct warden_net_admit, warden_net_admit_fields);
+
+static const struct wire_field warden_net_listen_fields[] = {
+    U64(1, struct warden_net_listen, which),
+};
+SCHEMA(warden_net_listen_schema, WARDEN_NET_LISTEN, struct warden_net_listen,
+       warden_net_listen_fields);
 
 static const struct wire_field warden_delegate_fields[] = {
     STR_REQUIRED(1, struct warden_delegate, id, ID_MAX),
@@ -635,6 +672,9 @@ const struct wire_schema *const wire_schemas[] = {
     &warden_sample_schema,
     &warden_socket_schema,
     &warden_delegate_schema,
+    &warden_net_set_schema,
+    &warden_net_admit_schema,
+    &warden_net_listen_schema,
     &agent_hello_schema,
     &agent_about_schema,
     &agent_exec_schema,

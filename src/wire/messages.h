@@ -46,6 +46,14 @@ enum wire_type {
     WARDEN_STATS = 40, /* struct warden_stats → WARDEN_SAMPLE of those that run …, then WIRE_OK */
     WARDEN_SAMPLE = 41,
 
+    WARDEN_NET_SET =
+        46, /* struct warden_net_set → WIRE_OK: these rules hold from now on, for what
+               is open too. NOT_RUNNING; CONFLICT when it was started without network */
+    /* Over DIR/run/warden-egress.sock only, where nothing else is taken: */
+    WARDEN_NET_ADMIT = 47,  /* struct warden_net_admit → WIRE_OK */
+    WARDEN_NET_LISTEN = 48, /* struct warden_net_listen → WIRE_OK, and a descriptor with its first
+                               byte. UNAVAILABLE while an earlier egress has it still */
+
     AGENT_HELLO = 64, /* → AGENT_ABOUT */
     AGENT_ABOUT = 65,
     AGENT_EXEC = 66, /* struct agent_exec → AGENT_PROCESS at the start, or (EXEC_WAIT) at the end */
@@ -152,6 +160,8 @@ struct warden_about {
     const char *instance; /* id of the data folder */
     const char *storage;  /* what is in force, for people: "btrfs loop volume, simple quota" */
     const char *cgroups;  /* "v1", "v2" */
+    const char *network;  /* why sandboxes have no network here, for people; NULL: they have */
+    const char *gateway; /* their resolver's and proxies' address: "10.201.0.1"; NULL: no network */
 };
 
 enum plan_flags {
@@ -160,6 +170,32 @@ enum plan_flags {
     PLAN_NO_SUBPROCESS = 1 << 2,   /* commands have threads only; needs PLAN_NO_NEW_PRIVS */
     PLAN_NO_CAPABILITIES = 1 << 3, /* an empty bounding set; commands have none at all */
 };
+
+/* As the kernel knows them; what a name means is the egress process's business. */
+enum plan_network {
+    PLAN_NETWORK_NONE = 0,      /* a namespace with lo in it, and nothing else */
+    PLAN_NETWORK_ISOLATED = 1,  /* everything but what is always cut off */
+    PLAN_NETWORK_ALLOWLIST = 2, /* the resolver, the proxies, and what rules and admissions say */
+    PLAN_NETWORK_FULL = 3,      /* as isolated, and private ranges that the operator has opened */
+};
+
+enum plan_network_flags {
+    PLAN_NETWORK_PROXIED = 1 << 0, /* ports 80 and 443 go to the proxies (allow-list: always) */
+};
+
+enum { PLAN_RULE_DENY = 0, PLAN_RULE_ALLOW = 1 };
+
+/* A rule on addresses: what it allows is not proxied, and what it denies is denied whatever else
+ * holds. Packed, since lists of them are bytes in a message. */
+struct plan_net_rule {
+    uint8_t family; /* 4 */
+    uint8_t bits;   /* of the prefix */
+    uint8_t verdict;
+    uint8_t protocol;               /* of IP: 6 tcp, 17 udp; 0: both */
+    uint16_t first_port, last_port; /* host order; 0 and 65535: all */
+    uint8_t address[16];            /* network order; nothing is set behind the prefix */
+};
+_Static_assert(sizeof(struct plan_net_rule) == 24, "a message's bytes");
 
 /* What to make. Everything the warden needs, and nothing that it would have to interpret: it
  * knows images by their id in its own store, never by a path from outside. */
@@ -176,7 +212,11 @@ struct plan {
     uint64_t scratch_bytes;                     /* with PLAN_READ_ONLY_ROOT */
     uint64_t disk_read_bytes, disk_write_bytes; /* per second; 0: no limit, as in the next ones */
     uint64_t disk_read_ops, disk_write_ops;
-    uint64_t memory_bandwidth; /* per cent of the machine's */
+    uint64_t memory_bandwidth;                    /* per cent of the machine's */
+    uint64_t network;                             /* enum plan_network */
+    uint64_t network_flags;                       /* enum plan_network_flags */
+    uint64_t network_in_bytes, network_out_bytes; /* per second; 0: no limit */
+    struct slice network_rules;                   /* struct plan_net_rule … */
     uint64_t spare; /* 1: START makes it ahead of time, for a CLAIM; CLAIM: its limits stay */
 };
 
@@ -201,6 +241,7 @@ struct warden_started {
     uint64_t pid;        /* of the sandbox's pid 1, outside */
     uint64_t start_time; /* field 22 of /proc/PID/stat: pid and start time name it for ever */
     uint64_t fresh;      /* 1: its writable layer was made by this start */
+    const char *address; /* in its network: "10.201.0.7"; NULL: it has none */
 };
 
 struct warden_ref {
@@ -217,6 +258,7 @@ struct warden_entry {
     uint64_t running; /* 0: only its files are there, or are being copied */
     uint64_t pid;
     uint64_t start_time;
+    const char *address; /* as warden_started's */
 };
 
 struct warden_exited {
@@ -228,7 +270,12 @@ struct warden_stats {
     struct slice ids; /* of at most STATS_IDS_MAX sandboxes: the warden reads them in one go */
 };
 
-enum sample_known { SAMPLE_CPU = 1 << 0, SAMPLE_MEMORY = 1 << 1, SAMPLE_DISK = 1 << 2 };
+enum sample_known {
+    SAMPLE_CPU = 1 << 0,
+    SAMPLE_MEMORY = 1 << 1,
+    SAMPLE_DISK = 1 << 2,
+    SAMPLE_NETWORK = 1 << 3,
+};
 
 /* What a running sandbox has used and uses, agent included. */
 struct warden_sample {
@@ -240,6 +287,8 @@ struct warden_sample {
     uint64_t disk_bytes;   /* of its writable layer */
     uint64_t tasks;        /* processes and threads, the agent aside */
     uint64_t oom_kills;    /* processes ended by the memory limit since its start */
+    uint64_t network_in_bytes, network_out_bytes; /* since its start, what was refused included */
+    uint64_t network_in_packets, network_out_packets;
 };
 
 /*
@@ -280,6 +329,38 @@ enum { SOCKET_IPV4 = 4, SOCKET_IPV6 = 6 };
 struct warden_socket {
     const char *id;
     uint64_t family;
+};
+
+/* Another policy for a sandbox that runs: all of it, in one step. */
+struct warden_net_set {
+    const char *id;
+    uint64_t network; /* as a plan's, these four; NONE cuts it off */
+    uint64_t network_flags;
+    uint64_t network_in_bytes, network_out_bytes;
+    struct slice network_rules;
+};
+
+/* The sandbox at this address may connect there, on ports that are not proxied, for ttl_s seconds:
+ * it has been told the address by the resolver. The same again makes it longer. */
+struct warden_net_admit {
+    struct slice sandbox; /* 4 bytes, network order, as the next */
+    struct slice address;
+    uint64_t protocol; /* of IP: 6, 17 */
+    uint64_t port;
+    uint64_t ttl_s;
+};
+
+enum net_listener {
+    NET_LISTEN_DNS_UDP = 1, /* bound */
+    NET_LISTEN_DNS_TCP = 2, /* this one and the next: listening */
+    NET_LISTEN_HTTP = 3,
+    NET_LISTEN_TLS = 4,
+};
+
+/* A socket that lives where sandboxes' connections end up: SO_ORIGINAL_DST says where they were
+ * going, and their source address is the sandbox's. */
+struct warden_net_listen {
+    uint64_t which; /* enum net_listener */
 };
 
 enum delegate_controller { DELEGATE_MEMORY = 1, DELEGATE_PIDS = 2 };
@@ -761,7 +842,8 @@ extern const struct wire_schema warden_hello_schema, warden_about_schema, warden
     warden_entry_schema, warden_exited_schema, warden_stats_schema, warden_sample_schema,
     warden_clone_schema, warden_update_schema, warden_fits_schema, warden_machine_ask_schema,
     warden_machine_schema, warden_claim_schema;
-extern const struct wire_schema warden_socket_schema, warden_delegate_schema;
+extern const struct wire_schema warden_socket_schema, warden_delegate_schema, warden_net_set_schema,
+    warden_net_admit_schema, warden_net_listen_schema;
 extern const struct wire_schema agent_hello_schema, agent_about_schema, agent_exec_schema,
     agent_wait_schema, agent_get_schema, agent_list_schema, agent_process_schema, agent_stop_schema,
     agent_log_read_schema, agent_log_schema, agent_cancel_schema, agent_follow_schema,
