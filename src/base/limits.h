@@ -46,8 +46,10 @@ enum {
     METRICS_POINTS_MAX = 11000, /* of one series in an answer: a week in minutes fits */
 
     /* Egress */
-    EGRESS_POLICY_MAX = 256 * 1024, /* bytes of one sandbox's, packed */
-    EGRESS_LOG_MAX = 500,           /* entries kept of one sandbox */
+    EGRESS_POLICY_MAX = 256 * 1024,  /* bytes of one sandbox's, packed */
+    EGRESS_LOG_MAX = 500,            /* entries kept of one sandbox */
+    EGRESS_SECRETS_MAX = 512 * 1024, /* bytes of one sandbox's headers with their values */
+    EGRESS_CA_MAX = 8 * 1024,        /* of its authority's certificate, and of its key */
 
     /* Network */
     PLAN_NET_RULES_MAX = 256,   /* on addresses, of one sandbox, in the kernel */

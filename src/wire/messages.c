@@ -614,6 +614,14 @@ static const struct wire_field egress_set_fields[] = {
 };
 SCHEMA(egress_set_schema, EGRESS_SET, struct egress_set, egress_set_fields);
 
+static const struct wire_field egress_secrets_fields[] = {
+    STR_REQUIRED(1, struct egress_secrets, id, ID_MAX),
+    STRV(2, struct egress_secrets, headers, EGRESS_SECRETS_MAX),
+    STR(3, struct egress_secrets, ca_certificate, EGRESS_CA_MAX),
+    BYTES(4, struct egress_secrets, ca_key, EGRESS_CA_MAX),
+};
+SCHEMA(egress_secrets_schema, EGRESS_SECRETS, struct egress_secrets, egress_secrets_fields);
+
 static const struct wire_field egress_ref_fields[] = {
     STR_REQUIRED(1, struct egress_ref, id, ID_MAX),
 };
@@ -740,6 +748,7 @@ const struct wire_schema *const wire_schemas[] = {
     &egress_keep_schema,
     &egress_log_read_schema,
     &egress_log_entry_schema,
+    &egress_secrets_schema,
     NULL,
 };
 /* clang-format on */

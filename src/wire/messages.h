@@ -142,6 +142,9 @@ enum wire_type {
     EGRESS_LOG_READ = 181, /* struct egress_log_read → EGRESS_LOG_ENTRY …, the oldest first, then
                               WIRE_OK. SANDBOX_NOT_FOUND */
     EGRESS_LOG_ENTRY = 182,
+    EGRESS_SECRETS = 190, /* struct egress_secrets → WIRE_OK: instead of those before. Follows the
+                             EGRESS_SET of its sandbox, and every change of what it holds.
+                             SANDBOX_NOT_FOUND */
     EGRESS_TYPES_LAST = 199,
 };
 
@@ -803,6 +806,18 @@ struct egress_set {
     const char *workspace; /* whose secrets its requests may carry; NULL: nobody's */
 };
 
+/* The headers of a sandbox's policy with their values in them, which nobody else is told. */
+struct egress_secrets {
+    const char *id;
+    struct slice headers; /* a list of strings, three each: host ("api.example.com",
+                             "*.example.com"), field name, whole value; an empty value: there is
+                             none, and requests to the host fail */
+    /* With these, TLS to those hosts is ended by the egress process, with certificates of the
+     * sandbox's own authority; without, it passes as it is, and has no header added. */
+    const char *ca_certificate; /* PEM; NULL: none */
+    struct slice ca_key;        /* PKCS #8, DER */
+};
+
 struct egress_ref {
     const char *id;
 };
@@ -865,7 +880,8 @@ extern const struct wire_schema upload_start_schema, upload_part_schema, upload_
     upload_part_about_schema;
 
 extern const struct wire_schema egress_hello_schema, egress_about_schema, egress_set_schema,
-    egress_drop_schema, egress_keep_schema, egress_log_read_schema, egress_log_entry_schema;
+    egress_drop_schema, egress_keep_schema, egress_log_read_schema, egress_log_entry_schema,
+    egress_secrets_schema;
 
 /* All of them, for tests and the fuzzer; NULL at the end. */
 extern const struct wire_schema *const wire_schemas[];
