@@ -28,10 +28,10 @@ static int parse_port(const char *text, uint16_t *ret_port)
     return 0;
 }
 
-int net_address_unix(const char *path, struct net_address *ret_address, struct error *err)
+int socket_address_unix(const char *path, struct socket_address *ret_address, struct error *err)
 {
     size_t len = strlen(path);
-    struct net_address address = {.as.un.sun_family = AF_UNIX};
+    struct socket_address address = {.as.un.sun_family = AF_UNIX};
     if (len == 0 || len >= sizeof(address.as.un.sun_path))
         return error_set(err, ERROR_INVALID_ARGUMENT, "a unix socket's path has 1 to %zu bytes: %s",
                          sizeof(address.as.un.sun_path) - 1, path);
@@ -41,10 +41,10 @@ int net_address_unix(const char *path, struct net_address *ret_address, struct e
     return 0;
 }
 
-int net_address_parse(const char *text, struct net_address *ret_address, struct error *err)
+int socket_address_parse(const char *text, struct socket_address *ret_address, struct error *err)
 {
     if (strncmp(text, "unix:", 5) == 0)
-        return net_address_unix(text + 5, ret_address, err);
+        return socket_address_unix(text + 5, ret_address, err);
 
     char host[INET6_ADDRSTRLEN + 2];
     uint16_t port;
@@ -59,7 +59,7 @@ int net_address_parse(const char *text, struct net_address *ret_address, struct 
     if (strcmp(host, "localhost") == 0)
         snprintf(host, sizeof(host), "127.0.0.1");
 
-    struct net_address address = {0};
+    struct socket_address address = {0};
     if (host[0] == '[' && host[strlen(host) - 1] == ']') {
         host[strlen(host) - 1] = '\0';
         address.as.in6 = (struct sockaddr_in6){.sin6_family = AF_INET6, .sin6_port = htons(port)};
@@ -79,7 +79,7 @@ int net_address_parse(const char *text, struct net_address *ret_address, struct 
     return error_set(err, ERROR_INVALID_ARGUMENT, "not a numeric address: %s", text);
 }
 
-uint16_t net_address_port(const struct net_address *address)
+uint16_t socket_address_port(const struct socket_address *address)
 {
     switch (address->as.any.sa_family) {
     case AF_INET:

@@ -11,7 +11,7 @@
 
 #include "base/error.h"
 
-struct net_address {
+struct socket_address {
     union {
         struct sockaddr any;
         struct sockaddr_in in;
@@ -21,6 +21,6 @@ struct net_address {
     socklen_t len;
 };
 
-int net_address_parse(const char *text, struct net_address *ret_address, struct error *err);
-int net_address_unix(const char *path, struct net_address *ret_address, struct error *err);
-uint16_t net_address_port(const struct net_address *address);
+int socket_address_parse(const char *text, struct socket_address *ret_address, struct error *err);
+int socket_address_unix(const char *path, struct socket_address *ret_address, struct error *err);
+uint16_t socket_address_port(const struct socket_address *address);

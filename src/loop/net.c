@@ -17,7 +17,7 @@
 #include "loop/address.h"
 #include "loop/co.h"
 
-static int socket_for(const struct net_address *address, struct error *err)
+static int socket_for(const struct socket_address *address, struct error *err)
 {
     int family = address->as.any.sa_family;
     int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -31,7 +31,7 @@ static int socket_for(const struct net_address *address, struct error *err)
 }
 
 /* A socket file outlives its process. It is replaced only when nobody answers there. */
-static int remove_dead_socket(const struct net_address *address)
+static int remove_dead_socket(const struct socket_address *address)
 {
     _cleanup_fd_ int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0 || connect(fd, &address->as.any, address->len) == 0 || errno != ECONNREFUSED)
@@ -41,8 +41,8 @@ static int remove_dead_socket(const struct net_address *address)
 
 int net_listen(const char *address, int backlog, int *ret_fd, uint16_t *ret_port, struct error *err)
 {
-    struct net_address at;
-    if (net_address_parse(address, &at, err) != 0)
+    struct socket_address at;
+    if (socket_address_parse(address, &at, err) != 0)
         return -1;
     _cleanup_fd_ int fd = socket_for(&at, err);
     if (fd < 0)
@@ -60,16 +60,16 @@ int net_listen(const char *address, int backlog, int *ret_fd, uint16_t *ret_port
     }
     if (rc != 0)
         return error_sys(err, "listening on %s", address);
-    struct net_address bound = {.len = sizeof(bound.as)};
+    struct socket_address bound = {.len = sizeof(bound.as)};
     if (listen(fd, backlog) != 0 || getsockname(fd, &bound.as.any, &bound.len) != 0)
         return error_sys(err, "listening on %s", address);
     if (ret_port != NULL)
-        *ret_port = net_address_port(&bound);
+        *ret_port = socket_address_port(&bound);
     *ret_fd = steal_fd(&fd);
     return 0;
 }
 
-static int connect_to(struct loop *loop, const struct net_address *address, const char *name,
+static int connect_to(struct loop *loop, const struct socket_address *address, const char *name,
                       int64_t timeout_ms, int *ret_fd, struct error *err)
 {
     _cleanup_fd_ int fd = socket_for(address, err);
@@ -102,8 +102,8 @@ static int connect_to(struct loop *loop, const struct net_address *address, cons
 int net_connect(struct loop *loop, const char *address, int64_t timeout_ms, int *ret_fd,
                 struct error *err)
 {
-    struct net_address to;
-    if (net_address_parse(address, &to, err) != 0)
+    struct socket_address to;
+    if (socket_address_parse(address, &to, err) != 0)
         return -1;
     return connect_to(loop, &to, address, timeout_ms, ret_fd, err);
 }
@@ -116,8 +116,8 @@ int net_connect_at(struct loop *loop, int dir_fd, const char *name, int64_t time
     int len = snprintf(path, sizeof(path), "/proc/self/fd/%d/%s", dir_fd, name);
     if (len < 0 || (size_t)len >= sizeof(path))
         return error_set(err, ERROR_INVALID_ARGUMENT, "a socket's name is too long: %s", name);
-    struct net_address to;
-    if (net_address_unix(path, &to, err) != 0)
+    struct socket_address to;
+    if (socket_address_unix(path, &to, err) != 0)
         return -1;
     return connect_to(loop, &to, name, timeout_ms, ret_fd, err);
 }

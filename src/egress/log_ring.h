@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * What a sandbox asked for and what became of it, newest last: at most EGRESS_LOG_MAX entries, the
+ * oldest go first. The same event again within LOG_RING_SAME_MS counts up in its entry, so that a
+ * program that tries in a loop does not push everything else out.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "network/policy.h"
+#include "wire/messages.h"
+
+enum { LOG_RING_SAME_MS = 60 * 1000, LOG_RING_LOOK_BACK = 32, LOG_RING_TEXT_MAX = 200 };
+
+struct log_event {
+    enum egress_log_kind kind;
+    enum net_verdict verdict;
+    const char *name;                  /* NULL: none */
+    const struct net_address *address; /* NULL: none */
+    uint16_t port;
+    uint16_t type;
+    const char *detail; /* NULL: none. Never a secret */
+};
+
+struct log_ring { /* start from a zeroed struct */
+    struct log_item **items;
+    size_t first; /* index of the oldest */
+    size_t count;
+    uint64_t sequence;
+};
+
+/* A connection that is open: its entry shows the live counters for as long as it is kept. */
+struct log_live {
+    struct log_item *item; /* NULL: no longer kept */
+    uint64_t in, out;      /* bytes; counted by the owner */
+};
+
+void log_ring_release(struct log_ring *ring);
+void log_ring_add(struct log_ring *ring, const struct log_event *event, uint64_t now_ms);
+/* An entry of its own for a connection; ends with log_live_end(), before `live` goes. */
+void log_ring_open(struct log_ring *ring, const struct log_event *event, struct log_live *live,
+                   uint64_t now_ms);
+/* Closed, with this last word. Fine when its entry is gone, or its ring. */
+void log_live_end(struct log_live *live, enum net_verdict verdict, uint64_t now_ms);
+
+/* Calls `each` with the newest `max` of the entries behind `after`, the oldest first. */
+void log_ring_read(const struct log_ring *ring, uint64_t after, size_t max,
+                   void (*each)(void *ctx, const struct egress_log_entry *entry), void *ctx);
