@@ -45,6 +45,18 @@ int net_pump(struct loop *loop, int from, int to, uint64_t len, int64_t timeout_
  * with TIMEOUT when nothing has moved either way for idle_ms. Both stay the caller's, to close. */
 int net_relay(struct loop *loop, int a, int b, int64_t idle_ms, struct error *err);
 
+/* The same, counted while it goes on: what went from a to b, and back. */
+struct net_relayed {
+    uint64_t there, back;
+};
+int net_relay_counted(struct loop *loop, int a, int b, int64_t idle_ms, struct net_relayed *relayed,
+                      struct error *err);
+
+/* One direction of it: until `from` ends, which is passed on. *moved_at (loop_now() of the last
+ * move, shared with whoever else works for the same two) is what idle_ms is counted from. */
+int net_flow(struct loop *loop, int from, int to, int64_t idle_ms, int64_t *moved_at,
+             uint64_t *moved, struct error *err);
+
 /* How a pump waits for a descriptor: as co_wait_fd(), for those who watch one of the two already.
  */
 typedef int net_wait(void *ctx, int fd, uint32_t events, int64_t timeout_ms, struct error *err);

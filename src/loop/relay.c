@@ -24,7 +24,7 @@ enum {
 struct relay {
     struct loop *loop;
     int64_t idle_ms;
-    int64_t moved_at;
+    int64_t *moved_at;
     unsigned running; /* directions */
     struct co_cond ended;
     bool failed;
@@ -35,6 +35,7 @@ struct direction {
     struct relay *relay;
     int from;
     int to;
+    uint64_t *moved;
     uint64_t burst;
 };
 
@@ -43,10 +44,10 @@ static int wait_for(struct relay *r, int fd, uint32_t events, struct error *err)
 {
     for (;;) {
         struct error why;
-        int64_t left = r->moved_at + r->idle_ms - loop_now(r->loop);
+        int64_t left = *r->moved_at + r->idle_ms - loop_now(r->loop);
         if (co_wait_fd(r->loop, fd, events, left > 0 ? left : 0, &why) == 0)
             return 0;
-        if (why.code != ERROR_TIMEOUT || r->moved_at + r->idle_ms <= loop_now(r->loop))
+        if (why.code != ERROR_TIMEOUT || *r->moved_at + r->idle_ms <= loop_now(r->loop))
             return error_set(err, why.code, "%s", why.message);
     }
 }
@@ -58,7 +59,8 @@ static int broken(struct error *err)
 
 static int turn(struct direction *d, size_t n, struct error *err)
 {
-    d->relay->moved_at = loop_now(d->relay->loop);
+    *d->relay->moved_at = loop_now(d->relay->loop);
+    *d->moved += n;
     d->burst += n;
     if (d->burst < BURST)
         return 0;
@@ -159,11 +161,13 @@ static void direction_main(void *arg)
     co_cond_wake_all(&r->ended);
 }
 
-int net_relay(struct loop *loop, int a, int b, int64_t idle_ms, struct error *err)
+int net_relay_counted(struct loop *loop, int a, int b, int64_t idle_ms, struct net_relayed *relayed,
+                      struct error *err)
 {
-    struct relay r = {.loop = loop, .idle_ms = idle_ms, .moved_at = loop_now(loop), .running = 2};
-    struct direction there = {.relay = &r, .from = a, .to = b};
-    struct direction back = {.relay = &r, .from = b, .to = a};
+    int64_t moved_at = loop_now(loop);
+    struct relay r = {.loop = loop, .idle_ms = idle_ms, .moved_at = &moved_at, .running = 2};
+    struct direction there = {.relay = &r, .from = a, .to = b, .moved = &relayed->there};
+    struct direction back = {.relay = &r, .from = b, .to = a, .moved = &relayed->back};
     struct task tasks[2] = {0};
     if (task_start(loop, &tasks[0], direction_main, &there, err) != 0)
         return -1;
@@ -175,4 +179,18 @@ int net_relay(struct loop *loop, int a, int b, int64_t idle_ms, struct error *er
     if (rc == 0 && r.failed)
         rc = error_set(err, r.why.code, "%s", r.why.message);
     return rc;
+}
+
+int net_relay(struct loop *loop, int a, int b, int64_t idle_ms, struct error *err)
+{
+    struct net_relayed relayed = {0};
+    return net_relay_counted(loop, a, b, idle_ms, &relayed, err);
+}
+
+int net_flow(struct loop *loop, int from, int to, int64_t idle_ms, int64_t *moved_at,
+             uint64_t *moved, struct error *err)
+{
+    struct relay r = {.loop = loop, .idle_ms = idle_ms, .moved_at = moved_at};
+    struct direction d = {.relay = &r, .from = from, .to = to, .moved = moved};
+    return run_direction(&d, err);
 }
