@@ -84,7 +84,9 @@
     X(TIMEOUT, 504, 6)                                                                             \
     X(HTTP_VERSION, 505, 1)                                                                        \
     X(QUOTA_EXCEEDED, 507, 7)                                                                      \
-    X(CANCELLED, 499, 6)
+    X(CANCELLED, 499, 6)                                                                           \
+    X(NETWORK_REFUSED, 403, 5)                                                                     \
+    X(NETWORK_UNAVAILABLE, 503, 6)
 
 enum error_code {
     ERROR_NONE = 0,
