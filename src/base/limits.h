@@ -48,6 +48,17 @@ enum {
     /* Egress */
     EGRESS_POLICY_MAX = 256 * 1024,  /* bytes of one sandbox's, packed */
     EGRESS_LOG_MAX = 500,            /* entries kept of one sandbox */
+    EGRESS_GUESTS_MAX = 20000,       /* sandboxes */
+    EGRESS_FLOWS_MAX = 8192,         /* connections through the proxies, of all together … */
+    EGRESS_GUEST_FLOWS_MAX = 128,    /* … and of one */
+    EGRESS_QUESTIONS_MAX = 1024,     /* to the resolver, under way, of all … */
+    EGRESS_GUEST_QUESTIONS_MAX = 64, /* … and of one */
+    EGRESS_QUESTIONS_PER_S = 100,    /* of one: what is more is dropped */
+    EGRESS_QUESTIONS_BURST = 200,
+    EGRESS_LOOKUPS_PER_S = 20, /* of one, that a name server has to be asked for */
+    EGRESS_LOOKUPS_BURST = 100,
+    EGRESS_NAMES_MAX = 4096, /* whose addresses are remembered */
+    EGRESS_NAME_MAX = 190,   /* bytes of a name, where names are listed: longer ones carry data */
     EGRESS_SECRETS_MAX = 512 * 1024, /* bytes of one sandbox's headers with their values */
     EGRESS_CA_MAX = 8 * 1024,        /* of its authority's certificate, and of its key */
 

@@ -151,8 +151,8 @@ void guests_keep(struct guests *guests, struct slice ids)
 {
     struct guest *guest, *next;
     HASH_ITER(by_id, guests->ids, guest, next)
-        if (!list_has(ids, guest->id))
-            guests_drop(guests, guest);
+    if (!list_has(ids, guest->id))
+        guests_drop(guests, guest);
 }
 
 void guests_release(struct guests *guests)

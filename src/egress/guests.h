@@ -32,14 +32,14 @@ struct guest;
 /* A connection through a proxy, for as long as it is open. */
 struct flow {
     struct guest *guest;
-    struct co *co;                /* cancelled to close it */
-    struct flow *prev, *next;     /* of its guest */
-    enum egress_log_kind kind;    /* EGRESS_HTTP, EGRESS_TLS, EGRESS_DIRECT */
-    char name[NET_NAME_MAX + 1];  /* canonical; "": by address only, or not known yet */
-    struct net_address address;   /* where it goes; family 0: not known yet */
+    struct co *co;               /* cancelled to close it */
+    struct flow *prev, *next;    /* of its guest */
+    enum egress_log_kind kind;   /* EGRESS_HTTP, EGRESS_TLS, EGRESS_DIRECT */
+    char name[NET_NAME_MAX + 1]; /* canonical; "": by address only, or not known yet */
+    struct net_address address;  /* where it goes; family 0: not known yet */
     uint16_t port;
-    bool judged;                  /* a verdict allowed it: it has to go when that changes */
-    enum net_verdict closed;      /* why it was cancelled; NET_ALLOWED: it was not */
+    bool judged;             /* a verdict allowed it: it has to go when that changes */
+    enum net_verdict closed; /* why it was cancelled; NET_ALLOWED: it was not */
     struct log_live live;
 };
 

@@ -120,8 +120,8 @@ void log_live_end(struct log_live *live, enum net_verdict verdict, uint64_t now_
     struct log_item *item = live->item;
     if (item == NULL)
         return;
-    item->in = live->in;
-    item->out = live->out;
+    item->in = live->moved.back;
+    item->out = live->moved.there;
     item->last_ms = now_ms;
     item->verdict = verdict;
     item->live = NULL;
@@ -147,8 +147,8 @@ static void tell(const struct log_item *item,
         .address = text_or_none(item->address),
         .port = item->port,
         .type = item->type,
-        .bytes_in = live != NULL ? live->in : item->in,
-        .bytes_out = live != NULL ? live->out : item->out,
+        .bytes_in = live != NULL ? live->moved.back : item->in,
+        .bytes_out = live != NULL ? live->moved.there : item->out,
         .count = item->count,
         .open = live != NULL,
         .detail = text_or_none(item->detail),

@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "loop/net.h"
 #include "network/policy.h"
 #include "wire/messages.h"
 
@@ -34,8 +35,8 @@ struct log_ring { /* start from a zeroed struct */
 
 /* A connection that is open: its entry shows the live counters for as long as it is kept. */
 struct log_live {
-    struct log_item *item; /* NULL: no longer kept */
-    uint64_t in, out;      /* bytes; counted by the owner */
+    struct log_item *item;    /* NULL: no longer kept */
+    struct net_relayed moved; /* bytes, counted by the owner: `there` is out of the sandbox */
 };
 
 void log_ring_release(struct log_ring *ring);

@@ -101,7 +101,7 @@ void resolver_release(struct resolver *resolver)
 {
     struct resolver_known *known, *next;
     HASH_ITER(hh, resolver->known, known, next)
-        forget(resolver, known);
+    forget(resolver, known);
 }
 
 static struct resolver_key key_of(const char *name, uint16_t type)
@@ -125,7 +125,8 @@ static struct resolver_known *find(const struct resolver *resolver, const char *
 static void make_room(struct resolver *resolver)
 {
     struct resolver_known *known, *next;
-    HASH_ITER(hh, resolver->known, known, next) {
+    HASH_ITER(hh, resolver->known, known, next)
+    {
         if (HASH_COUNT(resolver->known) < EGRESS_NAMES_MAX)
             return;
         if (!known->asking && known->waiting == 0)

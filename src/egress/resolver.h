@@ -27,8 +27,8 @@ struct resolver { /* start from a zeroed struct, with loop */
     struct loop *loop;
     struct resolver_server servers[RESOLVER_SERVERS_MAX];
     size_t server_count;
-    size_t preferred;          /* the one that answered last */
-    unsigned asking;           /* questions under way */
+    size_t preferred;             /* the one that answered last */
+    unsigned asking;              /* questions under way */
     struct resolver_known *known; /* addresses of names */
 };
 

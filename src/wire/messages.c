@@ -175,7 +175,7 @@ SCHEMA(warden_net_set_schema, WARDEN_NET_SET, struct warden_net_set, warden_net_
 static const struct wire_field warden_net_admit_fields[] = {
     BYTES(1, struct warden_net_admit, sandbox, 16), BYTES(2, struct warden_net_admit, address, 16),
     U64(3, struct warden_net_admit, protocol),      U64(4, struct warden_net_admit, port),
-    U64(5, struct warden_net_admit, ttl_s),
+    U64(5, struct warden_net_admit, ttl_s),         U64(6, struct warden_net_admit, last_port),
 };
 SCHEMA(warden_net_admit_schema, WARDEN_NET_ADMIT, struct warden_net_admit, warden_net_admit_fields);
 

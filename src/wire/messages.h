@@ -350,6 +350,7 @@ struct warden_net_admit {
     struct slice address;
     uint64_t protocol; /* of IP: 6, 17 */
     uint64_t port;
+    uint64_t last_port; /* of a range; 0: the one port */
     uint64_t ttl_s;
 };
 

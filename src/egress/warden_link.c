@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* One connection, one request at a time. A lost one is made again for the next request. */
+
+#include "egress/warden_link.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/cleanup.h"
+#include "loop/net.h"
+
+enum { ASK_TIMEOUT_MS = 20 * 1000, PAYLOAD_MAX = 4096 };
+
+void warden_link_release(struct warden_link *link)
+{
+    cleanup_fd(&link->fd);
+    link->fd = -1;
+}
+
+/* Reads len bytes; a descriptor that comes with them goes to *fd. */
+static int receive(struct warden_link *link, void *to, size_t len, int *fd, struct error *err)
+{
+    for (size_t done = 0; done < len;) {
+        union {
+            char bytes[CMSG_SPACE(sizeof(int))];
+            struct cmsghdr align;
+        } control;
+        struct iovec iov = {.iov_base = (char *)to + done, .iov_len = len - done};
+        struct msghdr message = {.msg_iov = &iov,
+                                 .msg_iovlen = 1,
+                                 .msg_control = control.bytes,
+                                 .msg_controllen = sizeof(control.bytes)};
+        ssize_t n = recvmsg(link->fd, &message, MSG_CMSG_CLOEXEC);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0 && errno == EAGAIN) {
+            if (co_wait_fd(link->loop, link->fd, EPOLLIN, ASK_TIMEOUT_MS, err) != 0)
+                return -1;
+            continue;
+        }
+        if (n <= 0)
+            return error_set(err, ERROR_UNAVAILABLE, "the warden closed the connection");
+        struct cmsghdr *rights = CMSG_FIRSTHDR(&message);
+        if (rights != NULL && rights->cmsg_type == SCM_RIGHTS) {
+            cleanup_fd(fd);
+            memcpy(fd, CMSG_DATA(rights), sizeof(*fd));
+        }
+        done += (size_t)n;
+    }
+    return 0;
+}
+
+static int read_answer(struct warden_link *link, uint32_t id, int *fd, struct error *err)
+{
+    unsigned char head[FRAME_HEADER_SIZE];
+    char payload[PAYLOAD_MAX];
+    struct frame_header header;
+    if (receive(link, head, sizeof(head), fd, err) != 0 ||
+        frame_header_decode(head, &header, err) != 0)
+        return -1;
+    if (header.id != id || header.length > sizeof(payload))
+        return error_set(err, ERROR_UNAVAILABLE, "the warden's answer makes no sense");
+    if (receive(link, payload, header.length, fd, err) != 0)
+        return -1;
+    if (header.type == WIRE_ERROR)
+        return wire_take_error((struct slice){payload, header.length}, err);
+    return header.type == WIRE_OK
+               ? 0
+               : error_set(err, ERROR_UNAVAILABLE, "the warden's answer makes no sense");
+}
+
+static int exchange(struct warden_link *link, const struct wire_schema *schema, const void *request,
+                    int *fd, struct error *err)
+{
+    _cleanup_buf_ struct buf out = BUF_INIT(1024);
+    char address[300];
+    snprintf(address, sizeof(address), "unix:%s", link->path);
+    if (link->fd < 0 && net_connect(link->loop, address, ASK_TIMEOUT_MS, &link->fd, err) != 0)
+        return -1;
+    if (++link->last_id == 0)
+        link->last_id = 1;
+    wire_encode(&out, schema, link->last_id, request);
+    if (net_write(link->loop, link->fd, out.data, out.len, ASK_TIMEOUT_MS, err) != 0)
+        return -1;
+    return read_answer(link, link->last_id, fd, err);
+}
+
+/* Whether the connection is of no use any more: it is lost, or half an answer is on it. */
+static bool is_lost(enum error_code code)
+{
+    return code == ERROR_UNAVAILABLE || code == ERROR_TIMEOUT || code == ERROR_CANCELLED;
+}
+
+/* A warden that was started again has closed its old connections: one is worth a second try. */
+static int ask(struct warden_link *link, const struct wire_schema *schema, const void *request,
+               int *ret_fd, struct error *err)
+{
+    _cleanup_fd_ int fd = -1;
+    struct error why = {0};
+    int rc = 0;
+    while (rc == 0 && link->busy)
+        rc = co_cond_wait(link->loop, &link->free, ASK_TIMEOUT_MS, err);
+    if (rc != 0)
+        return -1;
+    link->busy = true;
+    for (unsigned tries = 0; tries < 2; tries++) {
+        bool old = link->fd >= 0;
+        rc = exchange(link, schema, request, &fd, &why);
+        if (rc != 0 && is_lost(why.code))
+            warden_link_release(link);
+        if (rc == 0 || !old || why.code != ERROR_UNAVAILABLE)
+            break;
+    }
+    link->busy = false;
+    co_cond_wake(&link->free);
+    if (rc != 0)
+        return error_set(err, why.code, "%s", why.message);
+    if (ret_fd == NULL)
+        return 0;
+    if (fd < 0)
+        return error_set(err, ERROR_UNAVAILABLE, "the warden sent no descriptor");
+    *ret_fd = steal_fd(&fd);
+    return 0;
+}
+
+int warden_link_listen(struct warden_link *link, enum net_listener which, int *ret_fd,
+                       struct error *err)
+{
+    const struct warden_net_listen request = {.which = which};
+    return ask(link, &warden_net_listen_schema, &request, ret_fd, err);
+}
+
+static struct slice bytes_of(const struct net_address *address)
+{
+    return (struct slice){(const char *)address->bytes, address->family == NET_IPV4 ? 4 : 16};
+}
+
+int warden_link_admit(struct warden_link *link, const struct net_address *guest,
+                      const struct net_address *address, const struct net_admission *ports,
+                      uint32_t ttl_s, struct error *err)
+{
+    const struct warden_net_admit request = {
+        .sandbox = bytes_of(guest),
+        .address = bytes_of(address),
+        .protocol = ports->protocol,
+        .port = ports->low,
+        .last_port = ports->high,
+        .ttl_s = ttl_s,
+    };
+    return ask(link, &warden_net_admit_schema, &request, NULL, err);
+}
