@@ -6,6 +6,7 @@
  */
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -72,14 +73,31 @@ static int take_user(struct arguments *a, const char *value, struct error *err)
     return 0;
 }
 
-static int take_resolver(struct arguments *a, const char *value, struct error *err)
+/* The next item of a list that is separated by commas; false: there is none. */
+static bool next_item(const char **at, char *out, size_t size)
 {
-    return resolver_add_server(&a->egress.resolver, value, err);
+    size_t len = strcspn(*at, ",");
+    snprintf(out, size, "%.*s", (int)len, *at);
+    *at += len + ((*at)[len] == ',');
+    return len > 0;
 }
 
-static int take_exception(struct arguments *a, const char *value, struct error *err)
+static int take_resolvers(struct arguments *a, const char *value, struct error *err)
 {
-    return net_exceptions_add(&a->egress.guests.exceptions, slice_of(value), err);
+    char item[80];
+    while (next_item(&value, item, sizeof(item)))
+        if (resolver_add_server(&a->egress.resolver, item, err) != 0)
+            return -1;
+    return 0;
+}
+
+static int take_exceptions(struct arguments *a, const char *value, struct error *err)
+{
+    char item[80];
+    while (next_item(&value, item, sizeof(item)))
+        if (net_exceptions_add(&a->egress.guests.exceptions, slice_of(item), err) != 0)
+            return -1;
+    return 0;
 }
 
 static int take_level(struct arguments *a, const char *value, struct error *err)
@@ -102,8 +120,8 @@ static const struct option_row {
     {"--control-fd", "FD", take_control_fd, "a listening unix socket for policies"},
     {"--warden", "PATH", take_warden, "where the warden takes this process's requests"},
     {"--user", "UID", take_user, "who may send policies, besides root"},
-    {"--resolver", "ADDRESS[:PORT]", take_resolver, "a name server; default: " RESOLV_CONF},
-    {"--allow-private", "CIDR", take_exception, "a private range that policies may open"},
+    {"--resolver", "ADDRESS[:PORT],…", take_resolvers, "name servers; default: " RESOLV_CONF},
+    {"--allow-private", "CIDR,…", take_exceptions, "private ranges that policies may open"},
     {"--log-level", "LEVEL", take_level, "error, warn, info, debug"},
 };
 
@@ -137,6 +155,14 @@ static int parse(struct arguments *a, char **argv, struct error *err)
 
 /* --- running --- */
 
+/* Sockets that others have made: one call that waits would hold everybody up. */
+static void set_nonblocking(int fd)
+{
+    int flags = fcntl(fd, F_GETFL);
+    if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0)
+        log_error("a socket that was handed over: %s", strerror(errno));
+}
+
 struct service {
     struct arguments *arguments;
     enum net_listener which;
@@ -161,6 +187,7 @@ static void service_main(void *arg)
             return;
     }
     log_debug("serving %s", service->name);
+    set_nonblocking(fd);
     service->serve(egress, fd);
     loop_stop(egress->loop); /* whoever starts us does it again */
 }
@@ -168,6 +195,7 @@ static void service_main(void *arg)
 static void control_main(void *arg)
 {
     struct arguments *a = arg;
+    set_nonblocking(a->control_fd);
     control_serve(&a->egress, a->control_fd, a->user);
     loop_stop(a->egress.loop);
 }
@@ -182,6 +210,11 @@ static int start(struct arguments *a, struct service *services, size_t count, st
             return -1;
     }
     return 0;
+}
+
+static void end(int signal)
+{
+    _exit(0); /* there is nothing to put in order: sandboxes' connections end with us */
 }
 
 /* As many connections as there are descriptors for. */
@@ -234,6 +267,7 @@ int main(int argc, char **argv)
     if (argc == 2 && strcmp(argv[1], "--help") == 0)
         return usage(stdout, 0);
     signal(SIGPIPE, SIG_IGN);
+    signal(SIGTERM, end);
     /* Connections of all sandboxes are in its memory: nobody else's debugger looks at it. */
     prctl(PR_SET_DUMPABLE, 0);
     if (parse(&arguments, argv, &err) != 0) {
