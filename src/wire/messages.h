@@ -810,9 +810,9 @@ struct egress_set {
 /* The headers of a sandbox's policy with their values in them, which nobody else is told. */
 struct egress_secrets {
     const char *id;
-    struct slice headers; /* a list of strings, three each: host ("api.example.com",
-                             "*.example.com"), field name, whole value; an empty value: there is
-                             none, and requests to the host fail */
+    struct slice headers; /* a list of strings, four each: host ("api.example.com",
+                             "*.example.com"), field name, whole value, the secret in it; an empty
+                             value: there is none, and requests to the host fail */
     /* With these, TLS to those hosts is ended by the egress process, with certificates of the
      * sandbox's own authority; without, it passes as it is, and has no header added. */
     const char *ca_certificate; /* PEM; NULL: none */

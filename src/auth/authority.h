@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * Making a certificate authority for a sandbox: a key pair and a certificate that its trust store
+ * is given. Only the egress process signs with the key (egress/ca.h), for hosts whose requests get
+ * a secret; what it signs is believed in that sandbox and nowhere else.
+ */
+
+#include "base/buf.h"
+#include "base/error.h"
+
+enum { AUTHORITY_TEXT_MAX = 8 * 1024 }; /* of the certificate, and of the key */
+
+/* Appends the certificate as PEM, and the key as PKCS #8 in DER: wipe that buffer (auth/seal.h).
+ * name: for people, at most 40 characters of it. */
+int authority_make(const char *name, struct buf *certificate, struct buf *key, struct error *err);
