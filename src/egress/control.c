@@ -39,6 +39,7 @@ union message {
     struct egress_ref ref;
     struct egress_keep keep;
     struct egress_log_read log_read;
+    struct egress_secrets secrets;
 };
 
 /* --- requests --- */
@@ -68,6 +69,11 @@ static int done(struct request *r)
 static int take_set(struct request *r, const union message *m, struct error *err)
 {
     return guests_set(&r->egress->guests, &m->set, err) != 0 ? -1 : done(r);
+}
+
+static int take_secrets(struct request *r, const union message *m, struct error *err)
+{
+    return guests_set_secrets(&r->egress->guests, &m->secrets, err) != 0 ? -1 : done(r);
 }
 
 static int take_drop(struct request *r, const union message *m, struct error *err)
@@ -107,7 +113,7 @@ static const struct {
 } rows[] = {
     {&egress_hello_schema, take_hello},       {&egress_set_schema, take_set},
     {&egress_drop_schema, take_drop},         {&egress_keep_schema, take_keep},
-    {&egress_log_read_schema, take_log_read},
+    {&egress_log_read_schema, take_log_read}, {&egress_secrets_schema, take_secrets},
 };
 
 static int take_request(struct request *r, uint16_t type, struct slice payload, struct error *err)

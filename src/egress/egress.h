@@ -15,6 +15,7 @@
 #include "egress/guests.h"
 #include "egress/reach.h"
 #include "egress/resolver.h"
+#include "egress/tls.h"
 #include "egress/warden_link.h"
 #include "loop/loop.h"
 
@@ -24,9 +25,11 @@ struct egress {
     struct reach reach;
     struct resolver resolver;
     struct warden_link warden;
-    uint64_t started_ms; /* Unix time */
-    unsigned flows_max;  /* of all guests together: what the limit on open files allows */
-    unsigned questions;  /* of all guests, under way */
+    uint64_t started_ms;     /* Unix time */
+    unsigned flows_max;      /* of all guests together: what the limit on open files allows */
+    unsigned questions;      /* of all guests, under way */
+    const char *ca_file;     /* whom servers are believed for; NULL: this machine's authorities */
+    struct tls_roots *roots; /* the same, once they were needed */
 };
 
 /* Each serves one of the warden's sockets (owned from now on) until the process ends. On a

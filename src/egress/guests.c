@@ -63,6 +63,7 @@ void guest_unref(struct guest *guest)
     if (--guest->refs > 0)
         return;
     net_policy_release(&guest->policy);
+    inject_unref(guest->inject);
     log_ring_release(&guest->log);
     free(guest);
 }
@@ -232,5 +233,27 @@ int guests_set(struct guests *guests, const struct egress_set *set, struct error
     if (set->workspace != NULL)
         memcpy(guest->workspace, set->workspace, strlen(set->workspace));
     close_refused(guests, guest);
+    return 0;
+}
+
+int guests_set_secrets(struct guests *guests, const struct egress_secrets *secrets,
+                       struct error *err)
+{
+    struct guest *guest = guests_find(guests, secrets->id);
+    struct inject *inject;
+    if (guest == NULL)
+        return error_set(err, ERROR_SANDBOX_NOT_FOUND, "no sandbox %s has a network here",
+                         secrets->id);
+    if (inject_new(secrets, &inject, err) != 0)
+        return -1;
+    if (inject_same(guest->inject, inject)) {
+        inject_unref(inject);
+        return 0;
+    }
+    inject_unref(guest->inject);
+    guest->inject = inject;
+    for (struct flow *flow = guest->flows; flow != NULL; flow = flow->next)
+        if (flow->secret)
+            close_flow(flow, NET_REFUSED_CHANGED);
     return 0;
 }

@@ -13,6 +13,7 @@
 #include <uthash.h>
 
 #include "base/limits.h"
+#include "egress/inject.h"
 #include "egress/log_ring.h"
 #include "loop/co.h"
 #include "network/policy.h"
@@ -40,6 +41,7 @@ struct flow {
     uint16_t port;
     bool judged;             /* a verdict allowed it: it has to go when that changes */
     enum net_verdict closed; /* why it was cancelled; NET_ALLOWED: it was not */
+    bool secret;             /* its requests get one: it has to go when that changes */
     struct log_live live;
 };
 
@@ -48,6 +50,7 @@ struct guest {
     struct net_address address;
     struct net_address address6; /* family 0: none */
     struct net_policy policy;
+    struct inject *inject; /* secrets for its requests; NULL: none */
     char workspace[NAME_MAX_LEN + 1];
     struct log_ring log;
     struct flow *flows;
@@ -74,6 +77,10 @@ void guests_release(struct guests *guests);
 /* A new guest, or another policy for one that is there: what it no longer allows is closed.
  * INVALID_ARGUMENT, LIMIT_EXCEEDED. */
 int guests_set(struct guests *guests, const struct egress_set *set, struct error *err);
+/* Other secrets for one that is there: what works with those before is closed. INVALID_ARGUMENT,
+ * SANDBOX_NOT_FOUND. */
+int guests_set_secrets(struct guests *guests, const struct egress_secrets *secrets,
+                       struct error *err);
 void guests_drop(struct guests *guests, struct guest *guest);
 /* Drops all that are not in the list. */
 void guests_keep(struct guests *guests, struct slice ids);

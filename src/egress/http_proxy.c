@@ -17,6 +17,7 @@
 #include "base/cleanup.h"
 #include "egress/http_head.h"
 #include "egress/proxy.h"
+#include "egress/proxy_inject.h"
 #include "loop/net.h"
 #include "loop/task.h"
 
@@ -353,6 +354,23 @@ static enum net_verdict connect_by_head(struct session *s)
     return verdict == NET_ALLOWED ? proxy_connect(s->p) : verdict;
 }
 
+/* Whether it is for a host whose requests get a secret: then somebody else serves it, from its
+ * first byte. */
+static bool serve_with_secret(struct session *s)
+{
+    struct error err;
+    struct net_host host;
+    if (read_host(&s->head, &host, &err) != 0 || host.kind != NET_HOST_NAME ||
+        !proxy_has_secret(s->p, host.name))
+        return false;
+    struct slice early = {s->seen.data, s->seen.len};
+    enum net_verdict verdict = proxy_inject(s->p, host.name, early, false);
+    if (verdict != NET_ALLOWED)
+        answer(s, verdict, host.name);
+    linger(s);
+    return true;
+}
+
 static void serve(struct session *s)
 {
     struct error err = {0};
@@ -365,6 +383,8 @@ static void serve(struct session *s)
         }
         return;
     }
+    if (serve_with_secret(s))
+        return;
     enum net_verdict verdict = connect_by_head(s);
     if (verdict != NET_ALLOWED) {
         answer(s, verdict, s->host[0] != '\0' ? s->host : NULL);

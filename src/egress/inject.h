@@ -36,13 +36,17 @@ struct inject {
     unsigned refs;
     struct inject_header *headers;
     size_t count;
-    struct ca *ca; /* NULL: TLS is not ended here */
+    struct ca *ca;            /* NULL: TLS is not ended here */
+    unsigned char digest[32]; /* of the message that it was made of */
 };
 
 /* What cellad says: foreign bytes, checked. INVALID_ARGUMENT. */
 int inject_new(const struct egress_secrets *message, struct inject **ret_inject, struct error *err);
 struct inject *inject_ref(struct inject *inject);
 void inject_unref(struct inject *inject); /* NULL is fine. Values are wiped */
+
+/* Whether two say the same; either may be NULL. */
+bool inject_same(const struct inject *a, const struct inject *b);
 
 /* The next header for requests to this host (canonical), after `after` (NULL: the first); NULL: no
  * more. inject may be NULL. */

@@ -7,7 +7,7 @@
 #include "egress/tls.h"
 #include "loop/loop.h"
 
-enum { SIDE_BUFFER = 80 * 1024 }; /* holds the largest head */
+enum { SIDE_BUFFER = 112 * 1024 }; /* holds the largest head, and what came with it */
 
 struct side {
     struct loop *loop;

@@ -100,6 +100,12 @@ static int take_exceptions(struct arguments *a, const char *value, struct error 
     return 0;
 }
 
+static int take_ca(struct arguments *a, const char *value, struct error *err)
+{
+    a->egress.ca_file = value;
+    return 0;
+}
+
 static int take_level(struct arguments *a, const char *value, struct error *err)
 {
     static const char *const names[] = {"error", "warn", "info", "debug"};
@@ -122,6 +128,7 @@ static const struct option_row {
     {"--user", "UID", take_user, "who may send policies, besides root"},
     {"--resolver", "ADDRESS[:PORT],…", take_resolvers, "name servers; default: " RESOLV_CONF},
     {"--allow-private", "CIDR,…", take_exceptions, "private ranges that policies may open"},
+    {"--ca", "FILE", take_ca, "whom servers are believed for, where secrets are sent to them"},
     {"--log-level", "LEVEL", take_level, "error, warn, info, debug"},
 };
 

@@ -141,9 +141,9 @@ enum net_verdict proxy_connect(struct proxied *p)
     enum net_verdict verdict = try_family(p, DNS_A, &err);
     if (verdict != NET_ALLOWED && guest->policy.ipv6 && err.code != ERROR_CANCELLED)
         verdict = worse(verdict, try_family(p, DNS_AAAA, &err));
-    if (verdict == NET_ALLOWED)
+    if (verdict == NET_ALLOWED && !p->noted)
         note_open(p);
-    else
+    else if (verdict != NET_ALLOWED)
         proxy_note(p, p->flow.closed != NET_ALLOWED ? p->flow.closed : verdict, NULL, err.message);
     return verdict;
 }

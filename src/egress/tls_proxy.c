@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Port 443. Nothing is decrypted: the server's name in the first message decides where the
- * connection goes, and all bytes, that message included, pass as they are. Without a name, with an
- * encrypted one, or with anything that is not TLS, it goes nowhere.
+ * Port 443. Nothing is decrypted (but for hosts whose requests get a secret, where the sandbox's
+ * own authority makes that possible: proxy_inject.h): the server's name in the first message
+ * decides where the connection goes, and all bytes, that message included, pass as they are.
+ * Without a name, with an encrypted one, or with anything that is not TLS, it goes nowhere.
  */
 
 #include <errno.h>
@@ -12,6 +13,7 @@
 #include "base/cleanup.h"
 #include "egress/client_hello.h"
 #include "egress/proxy.h"
+#include "egress/proxy_inject.h"
 #include "loop/net.h"
 
 enum { TLS_PORT = 443, PIECE = 4096, SEEN_MAX = 2 * CLIENT_HELLO_MAX };
@@ -73,11 +75,16 @@ static enum net_verdict connect_by_hello(struct proxied *p, const struct client_
 static void forward(struct proxied *p, struct client_hello *hello, struct buf *seen)
 {
     struct error err;
-    enum net_verdict verdict = connect_by_hello(p, hello);
+    const bool ends_here = !hello->encrypted && proxy_ends_tls(p, hello->name);
+    enum net_verdict verdict =
+        ends_here ? proxy_inject(p, hello->name, (struct slice){seen->data, seen->len}, true)
+                  : connect_by_hello(p, hello);
     if (verdict != NET_ALLOWED) {
         alert(p, alert_for(verdict));
         return;
     }
+    if (ends_here)
+        return;
     client_hello_release(hello);
     if (net_write(p->egress->loop, p->upstream, seen->data, seen->len, PROXY_FIRST_BYTES_MS,
                   &err) != 0)
