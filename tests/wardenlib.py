@@ -4,7 +4,9 @@
 Needs root. The programs are looked for in $CELLA_BIN_DIR, or build/ next to tests/.
 """
 
+import contextlib
 import ctypes
+import fcntl
 import os
 import pathlib
 import re
@@ -67,13 +69,13 @@ def wait_until(condition, what, seconds=30):
 
 
 class Warden:
-    def __init__(self, data=None, arguments=(), fail_at=None, user=(0, 0)):
+    def __init__(self, data=None, arguments=(), fail_at=None, user=(0, 0), prefix=()):
         become_subreaper()
         self.own_data = data is None
         self.data = data or tempfile.mkdtemp(prefix="cella-warden-")
         self.arguments = list(arguments)
         self.user = user
-        self.prefix = []  # a command that runs the warden
+        self.prefix = list(prefix)  # a command that runs the warden
         self.process = None
         self.start_warden(fail_at)
 
@@ -83,27 +85,41 @@ class Warden:
     def socket_path(self):
         return f"{self.data}/run/warden.sock"
 
+    @property
+    def egress_path(self):
+        return f"{self.data}/run/warden-egress.sock"
+
     def start_warden(self, fail_at=None):
         os.makedirs(f"{self.data}/run", exist_ok=True)
-        if os.path.exists(self.socket_path):
-            os.unlink(self.socket_path)
-        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
-            listener.bind(self.socket_path)
-            listener.listen(16)
+        with contextlib.ExitStack() as stack:
+            listener, egress = [stack.enter_context(self.listen(path))
+                                for path in (self.socket_path, self.egress_path)]
             arguments = [*self.prefix, program("cella-warden"), "--data", self.data, "--listen-fd", "3",
                          "--agent", program("cella-agent"),
                          "--user", f"{self.user[0]}:{self.user[1]}",
-                         "--volume-size", str(2 << 30), *self.arguments]
+                         "--egress-fd", "4", "--volume-size", str(2 << 30), *self.arguments]
             environment = dict(os.environ)
             if fail_at is not None:
                 arguments += ["--fail-at", fail_at]
                 environment["CELLA_TEST"] = "1"
             # fd 3 has to be the socket, whichever it is here: bash can say so
+            fds = [fcntl.fcntl(sock, fcntl.F_DUPFD, 20) for sock in (listener, egress)]
             self.process = subprocess.Popen(
-                ["/bin/bash", "-c", f'exec "$@" 3<&{listener.fileno()}', "sh", *arguments],
-                pass_fds=[listener.fileno()], env=environment)
+                ["/bin/bash", "-c", f'exec "$@" 3<&{fds[0]} 4<&{fds[1]} {fds[0]}<&- {fds[1]}<&-', "sh",
+                 *arguments], pass_fds=fds, env=environment)
+            for fd in fds:
+                os.close(fd)
         self.connection = wirelib.Connection(self.socket_path)
         self.connection.call("WARDEN_HELLO")
+
+    @staticmethod
+    def listen(path):
+        if os.path.exists(path):
+            os.unlink(path)
+        listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        listener.bind(path)
+        listener.listen(16)
+        return listener
 
     def kill_warden(self):
         self.process.kill()
@@ -124,7 +140,7 @@ class Warden:
         if self.process.poll() is None:
             self.terminate_warden()
         else:
-            subprocess.run([program("cella-warden"), "--cleanup", "--data", self.data], check=True)
+            subprocess.run([*self.prefix, program("cella-warden"), "--cleanup", "--data", self.data], check=True)
         self.reap_orphans()
         if self.own_data:
             shutil.rmtree(self.data)
@@ -189,7 +205,7 @@ class Warden:
     def leaks(self, **known):
         """What --leaks prints, given what the database would know of each id."""
         lines = "".join(f"{name} {state}\n" for name, state in known.items())
-        done = subprocess.run([program("cella-warden"), "--leaks", "--data", self.data],
+        done = subprocess.run([*self.prefix, program("cella-warden"), "--leaks", "--data", self.data],
                               input=lines, capture_output=True, text=True, timeout=60)
         assert done.returncode in (0, 1), done.stderr
         assert (done.returncode == 1) == bool(done.stdout)

@@ -15,28 +15,31 @@
  *     api.sock       every API again, for programs of this machine: faster than TCP; keys count
  *     agents/<id>    listening sockets of the running sandboxes' agents
  *     sandboxes/<id> what the warden knows of a sandbox that runs or is being made, to adopt it
- *     server         one line each: pid of the supervisor, of the warden, of cellad, and the URL
- *   images/        image store; images/host is made at every start
- *   volume.img     sparse file holding the btrfs volume, where the folder's own file system is none
- *   volume/        mount point of it (or a plain folder on btrfs): one subvolume per sandbox
+ *     router         the network namespace that sandboxes' interfaces end in
+ *     server         one line each: pid of the supervisor, of the warden, of cellad, the URL, and
+ * the pid of the egress process (0: none) images/        image store; images/host is made at every
+ * start volume.img     sparse file holding the btrfs volume, where the folder's own file system is
+ * none volume/        mount point of it (or a plain folder on btrfs): one subvolume per sandbox
  */
 
-#define LAYOUT_LOCK        "lock"
-#define LAYOUT_INSTANCE    "instance"
-#define LAYOUT_API_KEY     "api-key"
-#define LAYOUT_DB_DIR      "db"
-#define LAYOUT_DB          "db/cella.db"
-#define LAYOUT_METRICS     "db/metrics"
-#define LAYOUT_RUN         "run"
-#define LAYOUT_WARDEN_SOCK "run/warden.sock"
-#define LAYOUT_EGRESS_SOCK "run/egress.sock"
-#define LAYOUT_API_SOCK    "run/api.sock"
-#define LAYOUT_AGENTS      "run/agents"
-#define LAYOUT_RECORDS     "run/sandboxes"
-#define LAYOUT_SERVER      "run/server"
-#define LAYOUT_IMAGES      "images"
-#define LAYOUT_VOLUME_IMG  "volume.img"
-#define LAYOUT_VOLUME      "volume"
+#define LAYOUT_LOCK               "lock"
+#define LAYOUT_INSTANCE           "instance"
+#define LAYOUT_API_KEY            "api-key"
+#define LAYOUT_DB_DIR             "db"
+#define LAYOUT_DB                 "db/cella.db"
+#define LAYOUT_METRICS            "db/metrics"
+#define LAYOUT_RUN                "run"
+#define LAYOUT_WARDEN_SOCK        "run/warden.sock"
+#define LAYOUT_EGRESS_SOCK        "run/egress.sock"
+#define LAYOUT_WARDEN_EGRESS_SOCK "run/warden-egress.sock"
+#define LAYOUT_API_SOCK           "run/api.sock"
+#define LAYOUT_AGENTS             "run/agents"
+#define LAYOUT_RECORDS            "run/sandboxes"
+#define LAYOUT_ROUTER             "run/router"
+#define LAYOUT_SERVER             "run/server"
+#define LAYOUT_IMAGES             "images"
+#define LAYOUT_VOLUME_IMG         "volume.img"
+#define LAYOUT_VOLUME             "volume"
 
 #define DEFAULT_DATA_DIR "/var/lib/cella"
 #define DEFAULT_LISTEN   "127.0.0.1:7070"

@@ -59,6 +59,8 @@ static void take_over(struct warden *warden, const char *id, const struct record
         return;
     sandbox->slot = record->slot;
     sandbox->start_time = record->start_time;
+    sandbox->net = (struct sandbox_net){
+        .index = record->net_index, .mark = record->net_mark, .ruled = record->net_ruled};
     int fd = open_process(warden, record);
     if (fd >= 0 &&
         source_watch(warden->epoll_fd, &sandbox->pidfd, fd, EPOLLIN, pid_ready, &err) == 0)
@@ -79,7 +81,7 @@ static int adopt_record(int dirfd, const char *name, void *arg)
 {
     struct warden *warden = arg;
     struct error err;
-    struct record record = {.state = RECORD_RUNNING, .slot = -1};
+    struct record record = {.state = RECORD_RUNNING, .slot = -1, .net_index = -1};
     if (!plan_id_valid(name)) {
         unlinkat(dirfd, name, 0);
         return 0;
@@ -125,5 +127,6 @@ int sandbox_adopt_all(struct warden *warden, struct error *err)
         cgroups_each(&warden->cgroups, clear_group, warden, err) < 0 ||
         dir_each(warden->agents_fd, ".", clear_socket, warden, err) < 0)
         return -1;
+    net_clear_strangers(warden);
     return ids_each(&warden->ids, clear_slot, warden, err);
 }

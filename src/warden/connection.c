@@ -25,16 +25,17 @@ enum {
 
 static void connection_ready(struct source *source, uint32_t events);
 
-static bool peer_allowed(const struct warden *warden, int fd)
+static bool peer_allowed(const struct warden *warden, int fd, bool egress)
 {
     struct ucred peer;
     socklen_t len = sizeof(peer);
     if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0)
         return false;
-    return peer.uid == 0 || peer.uid == warden->options.user;
+    return peer.uid == 0 ||
+           peer.uid == (egress ? warden->options.net.router.egress : warden->options.user);
 }
 
-static void connection_add(struct warden *warden, int fd)
+static void connection_add(struct warden *warden, int fd, bool egress)
 {
     struct error err;
     struct connection *connection = calloc(1, sizeof(*connection));
@@ -43,6 +44,7 @@ static void connection_add(struct warden *warden, int fd)
         return;
     }
     connection->warden = warden;
+    connection->egress = egress;
     connection->number = ++warden->connections_made;
     buf_init(&connection->in, IN_MAX);
     buf_init(&connection->out, OUT_MAX);
@@ -55,7 +57,7 @@ static void connection_add(struct warden *warden, int fd)
     warden->connections = connection;
 }
 
-int connection_accept_all(struct warden *warden, int listen_fd)
+int connection_accept_all(struct warden *warden, int listen_fd, bool egress)
 {
     for (;;) {
         int fd = accept4(listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
@@ -64,12 +66,12 @@ int connection_accept_all(struct warden *warden, int listen_fd)
         size_t count = 0;
         for (const struct connection *c = warden->connections; c != NULL; c = c->next)
             count++;
-        if (count >= CONNECTIONS_MAX || !peer_allowed(warden, fd)) {
+        if (count >= CONNECTIONS_MAX || !peer_allowed(warden, fd, egress)) {
             log_warn("refused a connection");
             close(fd);
             continue;
         }
-        connection_add(warden, fd);
+        connection_add(warden, fd, egress);
     }
 }
 

@@ -24,7 +24,9 @@
 #include "warden/ids.h"
 #include "warden/loopdev.h"
 #include "warden/mountinfo.h"
+#include "warden/net_leaks.h"
 #include "warden/plan.h"
+#include "warden/record.h"
 #include "warden/runtime.h"
 #include "warden/storage.h"
 
@@ -44,6 +46,7 @@ struct leaks {
     int count;
     bool mounted; /* the volume is */
     int runtime_mounts;
+    bool router; /* is mounted */
     struct known_sandbox *known;
     const char *folder;
 };
@@ -94,6 +97,8 @@ static int check_mount(const struct mount_line *mount, void *arg)
     const char *relative = mount->target + len + 1;
     if (strcmp(relative, LAYOUT_VOLUME) == 0 && !leaks->mounted)
         leaks->mounted = true; /* once is right */
+    else if (strcmp(relative, LAYOUT_ROUTER) == 0 && !leaks->router)
+        leaks->router = true;
     else if (!runtime_is_mount(relative) || ++leaks->runtime_mounts > RUNTIME_MOUNTS)
         leak(leaks, "mount", mount->target);
     return 0;
@@ -148,23 +153,71 @@ static int check_group(const char *tree, int parent, const char *id, void *arg)
     return 0;
 }
 
-static int check_cgroups(struct leaks *leaks, struct error *err)
+/* 0: no server has run here yet. */
+static int read_instance(const struct leaks *leaks, char instance[INSTANCE_ID_LEN + 1],
+                         struct error *err)
 {
-    char path[PATH_MAX], instance[INSTANCE_ID_LEN + 1];
-    struct cgroups cgroups;
+    char path[PATH_MAX];
     struct error missing;
     snprintf(path, sizeof(path), "%s/" LAYOUT_INSTANCE, leaks->data);
-    if (file_read_at(AT_FDCWD, path, instance, sizeof(instance), &missing) < 0) {
-        if (missing.sys == ENOENT)
-            return 0; /* no server has run here yet */
-        *err = missing;
-        return -1;
-    }
+    if (file_read_at(AT_FDCWD, path, instance, INSTANCE_ID_LEN + 1, &missing) == 0)
+        return 1;
+    if (missing.sys == ENOENT)
+        return 0;
+    *err = missing;
+    return -1;
+}
+
+static int check_cgroups(struct leaks *leaks, struct error *err)
+{
+    char instance[INSTANCE_ID_LEN + 1];
+    struct cgroups cgroups;
+    int known = read_instance(leaks, instance, err);
+    if (known <= 0)
+        return known;
     if (cgroups_open(&cgroups, instance, false, err) < 0)
         return -1;
     int r = cgroups_each(&cgroups, check_group, leaks, err);
     cgroups_close(&cgroups);
     return r;
+}
+
+/* ---- networks ---- */
+
+/* By its record: the database does not know who has which interface. */
+static bool has_interface(void *arg, int index)
+{
+    const struct leaks *leaks = arg;
+    char path[PATH_MAX];
+    snprintf(path, sizeof(path), "%s/" LAYOUT_RECORDS, leaks->data);
+    _cleanup_fd_ int dirfd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    for (const struct known_sandbox *k = leaks->known; k != NULL && dirfd >= 0; k = k->next) {
+        struct record record;
+        struct error err;
+        if (k->state == RUNNING && record_load(dirfd, k->id, &record, &err) == 0 &&
+            record.net_index == index)
+            return true;
+    }
+    return false;
+}
+
+static void network_leak(void *arg, const char *kind, const char *what)
+{
+    leak(arg, kind, what);
+}
+
+static int check_network(struct leaks *leaks, struct error *err)
+{
+    char instance[INSTANCE_ID_LEN + 1];
+    int known = read_instance(leaks, instance, err);
+    if (known <= 0)
+        return known;
+    const struct net_leaks network = {.data = leaks->data,
+                                      .instance = instance,
+                                      .is_running = has_interface,
+                                      .leak = network_leak,
+                                      .arg = leaks};
+    return net_leaks_find(&network, err);
 }
 
 /* ---- processes with ids of ours that nobody holds ---- */
@@ -277,6 +330,8 @@ int leaks_print(const char *data, FILE *in, FILE *out, int *ret_count, struct er
         r = ids_each(&ids, check_slot, &leaks, err);
     if (r == 0)
         r = check_folders(&leaks, err);
+    if (r == 0)
+        r = check_network(&leaks, err);
     while (leaks.known != NULL) {
         struct known_sandbox *next = leaks.known->next;
         free(leaks.known);

@@ -16,6 +16,7 @@
 #include "base/prompt.h"
 #include "warden/child.h"
 #include "warden/leaks.h"
+#include "warden/net_rules.h"
 #include "warden/warden.h"
 
 enum mode { MODE_SERVE, MODE_LEAKS, MODE_CLEANUP, MODE_STEPS, MODE_HELP };
@@ -73,6 +74,53 @@ static int take_storage(struct arguments *arguments, const char *value)
     return storage_kind_parse(value, &arguments->options.storage) ? 0 : -1;
 }
 
+static int take_network(struct arguments *arguments, const char *value)
+{
+    arguments->options.net.on = strcmp(value, "on") == 0;
+    return arguments->options.net.on || strcmp(value, "off") == 0 ? 0 : -1;
+}
+
+static int take_network_range(struct arguments *arguments, const char *value)
+{
+    uint32_t range;
+    unsigned bits;
+    struct error err;
+    arguments->options.net.router.range = value;
+    return router_parse_range(value, &range, &bits, &err);
+}
+
+static int take_network_open(struct arguments *arguments, const char *value)
+{
+    arguments->options.net.router.opened = value;
+    return rules_list_valid(value) ? 0 : -1;
+}
+
+static int take_resolvers(struct arguments *arguments, const char *value)
+{
+    arguments->options.net.router.resolvers = value;
+    return rules_list_valid(value) ? 0 : -1;
+}
+
+static int take_egress_user(struct arguments *arguments, const char *value)
+{
+    char *end;
+    unsigned long uid = strtoul(value, &end, 10);
+    if (*value == '\0' || *end != '\0' || uid == 0 || uid >= UINT32_MAX)
+        return -1;
+    arguments->options.net.router.egress = (uid_t)uid;
+    return 0;
+}
+
+static int take_egress_fd(struct arguments *arguments, const char *value)
+{
+    char *end;
+    long fd = strtol(value, &end, 10);
+    if (*value == '\0' || *end != '\0' || fd < 3 || fd > 1023)
+        return -1;
+    arguments->options.net.listen_fd = (int)fd;
+    return 0;
+}
+
 static int take_fail_at(struct arguments *arguments, const char *value)
 {
     const char *test = getenv("CELLA_TEST");
@@ -118,6 +166,13 @@ static const struct option_row {
     {"--user", "UID:GID", take_user, "who may connect, besides root"},
     {"--volume-size", "BYTES", take_volume_size, "of a new volume; default: 80 % of what is free"},
     {"--storage", "auto|btrfs|plain", take_storage, "where writable layers live"},
+    {"--network", "on|off", take_network, "whether sandboxes can have one; default: off"},
+    {"--network-range", "CIDR", take_network_range,
+     "sandboxes' addresses; default: " NET_DEFAULT_RANGE},
+    {"--network-open", "CIDR,…", take_network_open, "private ranges that they may reach"},
+    {"--resolvers", "ADDRESS,…", take_resolvers, "that the egress process asks"},
+    {"--egress-user", "UID", take_egress_user, "whom the egress process runs as"},
+    {"--egress-fd", "FD", take_egress_fd, "a listening unix socket for the egress process"},
     {"--leaks", NULL, take_leaks,
      "list what belongs to no sandbox (\"ID running|stopped\" on stdin)"},
     {"--cleanup", NULL, take_cleanup, "end everything of the data folder"},
@@ -199,7 +254,11 @@ static int serve(const struct arguments *arguments)
 
 int main(int argc, char **argv)
 {
-    struct arguments arguments = {.options = {.listen_fd = -1}};
+    struct arguments arguments = {
+        .options = {
+            .listen_fd = -1,
+            .net = {.listen_fd = -1,
+                    .router = {.range = NET_DEFAULT_RANGE, .opened = "", .resolvers = ""}}}};
     log_init("warden", LOG_LEVEL_INFO);
     if (parse(&arguments, argv) < 0)
         return usage(stderr, EXIT_TROUBLE);

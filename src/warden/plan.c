@@ -13,6 +13,7 @@
 
 #include "base/cleanup.h"
 #include "base/limits.h"
+#include "warden/net.h"
 
 #define KIB (UINT64_C(1) << 10)
 #define MIB (UINT64_C(1) << 20)
@@ -85,7 +86,8 @@ int plan_check(const struct plan *plan, struct error *err)
                          PLAN_ID_MAX);
     if (!hostname_valid(plan->hostname))
         return error_set(err, ERROR_INVALID_NAME, "the hostname is not a DNS label");
-    if (check_flags(plan, err) < 0)
+    const struct net_wish network = net_wish_of_plan(plan);
+    if (check_flags(plan, err) < 0 || net_wish_check(&network, err) < 0)
         return -1;
     for (size_t i = 0; i < ARRAY_LEN(bounds); i++) {
         uint64_t value;

@@ -25,22 +25,33 @@ static const char *const state_names[] = {
 
 void record_format(const struct record *record, struct buf *out)
 {
-    buf_addf(out, "state %s\npid %d\nstart %" PRIu64 "\nslot %d\nfresh %d\nboot %s\nend\n",
+    buf_addf(out, "state %s\npid %d\nstart %" PRIu64 "\nslot %d\nfresh %d\nboot %s\n",
              state_names[record->state], record->pid, record->start_time, record->slot,
              record->fresh, record->boot_id);
+    if (record->net_index >= 0)
+        buf_addf(out, "net %d %" PRIu32 " %d\n", record->net_index, record->net_mark,
+                 record->net_ruled);
+    buf_adds(out, "end\n");
 }
 
 bool record_parse(const char *text, struct record *ret_record)
 {
     char state[16];
-    int fresh, end = 0;
-    struct record record;
-    int n =
-        sscanf(text, "state %15s pid %d start %" SCNu64 " slot %d fresh %d boot %36s end%n", state,
-               &record.pid, &record.start_time, &record.slot, &fresh, record.boot_id, &end);
-    if (n != 6 || end == 0 || strcmp(text + end, "\n") != 0 || record.pid < 0)
+    int fresh, ruled = 0, end = 0, tail = 0;
+    struct record record = {.net_index = -1};
+    int n = sscanf(text, "state %15s pid %d start %" SCNu64 " slot %d fresh %d boot %36s%n", state,
+                   &record.pid, &record.start_time, &record.slot, &fresh, record.boot_id, &end);
+    if (n != 6 || end == 0 || record.pid < 0)
+        return false;
+    if (sscanf(text + end, " net %d %" SCNu32 " %d%n", &record.net_index, &record.net_mark, &ruled,
+               &tail) == 3)
+        end += tail;
+    else
+        record.net_index = -1;
+    if (strcmp(text + end, "\nend\n") != 0)
         return false;
     record.fresh = fresh != 0;
+    record.net_ruled = ruled != 0;
     for (int i = RECORD_MAKING; i <= RECORD_RUNNING; i++)
         if (strcmp(state, state_names[i]) == 0) {
             record.state = (enum record_state)i;

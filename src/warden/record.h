@@ -22,8 +22,11 @@ struct record {
     enum record_state state;
     pid_t pid; /* outside; 0 while it is being made */
     uint64_t start_time;
-    int slot;   /* of the id range; -1: none yet */
-    bool fresh; /* its writable layer was made by this start */
+    int slot;          /* of the id range; -1: none yet */
+    bool fresh;        /* its writable layer was made by this start */
+    int net_index;     /* of its interface; -1: it has no network */
+    uint32_t net_mark; /* net_filter.h */
+    bool net_ruled;
     char boot_id[BOOT_ID_LEN + 1];
 };
 

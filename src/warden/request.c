@@ -5,6 +5,7 @@
  * when it has ended, by a waiter; the loop goes on meanwhile.
  */
 
+#include <arpa/inet.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -25,6 +26,9 @@ union request {
     struct warden_fits fits;
     struct warden_socket socket;
     struct warden_delegate delegate;
+    struct warden_net_set net_set;
+    struct warden_net_admit net_admit;
+    struct warden_net_listen net_listen;
 };
 
 /* ---- answers ---- */
@@ -72,8 +76,12 @@ void answer_waiters(struct warden *warden, struct waiter **waiters, const struct
 
 void answer_started(struct sandbox *sandbox)
 {
-    const struct warden_started started = {
-        .pid = (uint64_t)sandbox->pid, .start_time = sandbox->start_time, .fresh = sandbox->fresh};
+    char address[NET_ADDRESS_SIZE];
+    const struct warden_started started = {.pid = (uint64_t)sandbox->pid,
+                                           .start_time = sandbox->start_time,
+                                           .fresh = sandbox->fresh,
+                                           .address =
+                                               net_address(sandbox->warden, sandbox, address)};
     if (sandbox->starter == NULL)
         return;
     answer_one(sandbox->warden, sandbox->starter, &warden_started_schema, &started, NULL);
@@ -85,7 +93,8 @@ void announce_exit(struct sandbox *sandbox)
 {
     const struct warden_exited exited = {.id = sandbox->id, .oom = sandbox->oom};
     for (struct connection *c = sandbox->warden->connections; c != NULL; c = c->next)
-        send_message(c, &warden_exited_schema, 0, &exited);
+        if (!c->egress)
+            send_message(c, &warden_exited_schema, 0, &exited);
 }
 
 /* ---- requests ---- */
@@ -94,10 +103,15 @@ static int handle_hello(struct connection *connection, uint32_t id, const union 
                         struct error *err)
 {
     const struct warden *warden = connection->warden;
-    const struct warden_about about = {.version = WIRE_VERSION,
-                                       .instance = warden->instance,
-                                       .storage = warden->storage.description,
-                                       .cgroups = warden->cgroups.backend->name};
+    char gateway[INET_ADDRSTRLEN];
+    const struct in_addr in = {.s_addr = htonl(warden->net.router.gateway)};
+    const struct warden_about about = {
+        .version = WIRE_VERSION,
+        .instance = warden->instance,
+        .storage = warden->storage.description,
+        .cgroups = warden->cgroups.backend->name,
+        .network = warden->net.on ? NULL : warden->net.why,
+        .gateway = warden->net.on ? inet_ntop(AF_INET, &in, gateway, sizeof(gateway)) : NULL};
     send_message(connection, &warden_about_schema, id, &about);
     return 0;
 }
@@ -179,7 +193,9 @@ static int handle_list(struct connection *connection, uint32_t id, const union r
     struct warden *warden = connection->warden;
     struct list_answer list = {.connection = connection, .id = id};
     for (const struct sandbox *s = warden->sandboxes; s != NULL; s = s->next) {
+        char address[NET_ADDRESS_SIZE];
         const struct warden_entry entry = {.id = s->id,
+                                           .address = net_address(warden, s, address),
                                            .running = s->state == SANDBOX_RUNNING,
                                            .pid = (uint64_t)s->pid,
                                            .start_time = s->start_time};
@@ -256,25 +272,75 @@ static int handle_delegate(struct connection *connection, uint32_t id, const uni
     return delegate_request(connection, id, &request->delegate, err);
 }
 
+static int handle_net_set(struct connection *connection, uint32_t id, const union request *request,
+                          struct error *err)
+{
+    const struct warden_net_set *set = &request->net_set;
+    const struct net_wish wish = {.mode = set->network,
+                                  .flags = set->network_flags,
+                                  .in_bytes = set->network_in_bytes,
+                                  .out_bytes = set->network_out_bytes,
+                                  .rules = set->network_rules};
+    struct sandbox *sandbox = sandbox_find(connection->warden, set->id);
+    if (net_wish_check(&wish, err) < 0)
+        return -1;
+    if (sandbox == NULL)
+        return error_set(err, ERROR_NOT_RUNNING, "the sandbox does not run");
+    if (net_change(connection->warden, sandbox, &wish, err) < 0)
+        return -1;
+    send_message(connection, &wire_ok_schema, id, NULL);
+    return 0;
+}
+
+static int handle_net_admit(struct connection *connection, uint32_t id,
+                            const union request *request, struct error *err)
+{
+    if (net_admit(connection->warden, &request->net_admit, err) < 0)
+        return -1;
+    send_message(connection, &wire_ok_schema, id, NULL);
+    return 0;
+}
+
+static int handle_net_listen(struct connection *connection, uint32_t id,
+                             const union request *request, struct error *err)
+{
+    _cleanup_buf_ struct buf frame = BUF_INIT(FRAME_HEADER_SIZE);
+    _cleanup_fd_ int fd = -1;
+    if (net_listen_socket(connection->warden, request->net_listen.which, &fd, err) < 0)
+        return -1;
+    wire_encode(&frame, &wire_ok_schema, id, NULL);
+    return connection_send_fd(connection, &frame, fd, err);
+}
+
 static const struct {
     const struct wire_schema *schema;
     int (*handle)(struct connection *connection, uint32_t id, const union request *request,
                   struct error *err);
+    bool egress; /* for the egress process, and nobody else */
 } rows[] = {
-    {&warden_hello_schema, handle_hello},       {&warden_start_schema, handle_start},
-    {&warden_stop_schema, handle_stop},         {&warden_remove_schema, handle_remove},
-    {&warden_list_schema, handle_list},         {&warden_clone_schema, handle_clone},
-    {&warden_update_schema, handle_update},     {&warden_fits_schema, handle_fits},
-    {&warden_stats_schema, handle_stats},       {&warden_socket_schema, handle_socket},
-    {&warden_delegate_schema, handle_delegate}, {&warden_machine_ask_schema, handle_machine},
+    {&warden_hello_schema, handle_hello},
+    {&warden_start_schema, handle_start},
+    {&warden_stop_schema, handle_stop},
+    {&warden_remove_schema, handle_remove},
+    {&warden_list_schema, handle_list},
+    {&warden_clone_schema, handle_clone},
+    {&warden_update_schema, handle_update},
+    {&warden_fits_schema, handle_fits},
+    {&warden_stats_schema, handle_stats},
+    {&warden_socket_schema, handle_socket},
+    {&warden_delegate_schema, handle_delegate},
+    {&warden_machine_ask_schema, handle_machine},
     {&warden_claim_schema, handle_claim},
+    {&warden_net_set_schema, handle_net_set},
+    {&warden_net_admit_schema, handle_net_admit, true},
+    {&warden_net_listen_schema, handle_net_listen, true},
 };
 
 int request_handle(struct connection *connection, const struct frame_header *header,
                    struct slice payload, struct error *err)
 {
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-        if (rows[i].schema->type != header->type)
+        if (rows[i].schema->type != header->type || rows[i].egress != connection->egress)
             continue;
         union request request;
         struct error failure;

@@ -18,6 +18,7 @@
 
 #include "base/error.h"
 #include "warden/cgroup.h"
+#include "warden/net.h"
 #include "warden/plan.h"
 #include "warden/source.h"
 #include "wire/messages.h"
@@ -47,8 +48,9 @@ struct sandbox {
     bool killed; /* SIGKILL was sent */
     bool remove; /* its files go too */
     bool oom;
-    bool delegating;                         /* limits of its commands are being handed over */
-    bool announce;                           /* nobody asked for its end: tell everybody */
+    bool delegating; /* limits of its commands are being handed over */
+    bool announce;   /* nobody asked for its end: tell everybody */
+    struct sandbox_net net;
     int mount_namespace;                     /* ENDING: held until it is dead; -1: none */
     struct source pidfd;                     /* readable when pid 1 has died */
     struct source channel;                   /* MAKING: from the child */
@@ -76,6 +78,9 @@ struct cgroup_limits sandbox_limits(const struct plan *plan, uid_t base);
 
 /* Names of the steps, for --list-steps; NULL at the end. */
 extern const char *const sandbox_step_names[];
+
+/* Its record, while it runs: after a change of what that says. */
+int sandbox_save_running(const struct sandbox *sandbox, struct error *err);
 
 /* ---- stop.c ---- */
 

@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/openat2.h>
 #include <linux/sched.h>
 #include <sched.h>
 #include <signal.h>
@@ -42,6 +43,7 @@ struct start {
     int pidfd;
     int userns;
     struct layers layers;
+    struct net_pair network;
 };
 
 static void start_release(struct start *start)
@@ -53,6 +55,7 @@ static void start_release(struct start *start)
     cleanup_fd(&start->pidfd);
     cleanup_fd(&start->userns);
     layers_release(&start->layers);
+    pair_release(&start->network);
 }
 
 static int save_record(const struct sandbox *sandbox, enum record_state state, struct error *err)
@@ -61,9 +64,17 @@ static int save_record(const struct sandbox *sandbox, enum record_state state, s
                             .pid = sandbox->pid,
                             .start_time = sandbox->start_time,
                             .slot = sandbox->slot,
-                            .fresh = sandbox->fresh};
+                            .fresh = sandbox->fresh,
+                            .net_index = sandbox->net.index,
+                            .net_mark = sandbox->net.mark,
+                            .net_ruled = sandbox->net.ruled};
     memcpy(record.boot_id, sandbox->warden->boot_id, sizeof(record.boot_id));
     return record_save(sandbox->warden->records_fd, sandbox->id, &record, err);
+}
+
+int sandbox_save_running(const struct sandbox *sandbox, struct error *err)
+{
+    return save_record(sandbox, RECORD_RUNNING, err);
 }
 
 /* ---- steps ---- */
@@ -75,6 +86,26 @@ static int step_slot(struct start *start, struct error *err)
         return -1;
     start->birth.base = ids_base(sandbox->slot);
     return 0;
+}
+
+/* A network that is there already, or is made now; without its rules nothing passes. */
+static int step_network(struct start *start, struct error *err)
+{
+    const struct net_wish wish = net_wish_of_plan(start->birth.plan);
+    if (wish.mode == PLAN_NETWORK_NONE)
+        return 0;
+    if (net_take(start->warden, start->sandbox, &wish, &start->network, err) < 0)
+        return -1;
+    start->birth.sysfs = start->network.sysfs;
+    return 0;
+}
+
+static int step_rules(struct start *start, struct error *err)
+{
+    const struct net_wish wish = net_wish_of_plan(start->birth.plan);
+    if (wish.mode == PLAN_NETWORK_NONE)
+        return 0;
+    return net_attach(start->warden, start->sandbox, &wish, &start->network, err);
 }
 
 /* Before anything else that lasts. `fresh` is a promise here: if there is a layer already, it was
@@ -93,13 +124,37 @@ static int step_storage(struct start *start, struct error *err)
                           start->birth.plan->disk_bytes, &fresh, err);
 }
 
+/* Whichever server a program asks, the answer comes from this one; but it has to ask one. */
+static int name_resolver(const struct start *start, int etc, struct error *err)
+{
+    char text[NAMES_TEXT_MAX];
+    names_resolver(start->warden->net.router.gateway, text);
+    return file_replace_at(etc, "resolv.conf", text, 0644, err);
+}
+
+/* Of a sandbox that had no network before. It may have put anything in the place: then that is what
+ * it wants. No link is followed, and nobody is there who could put one in between. */
+static int name_resolver_again(const struct start *start, struct error *err)
+{
+    char path[PLAN_ID_MAX + 32];
+    struct stat st;
+    const struct open_how how = {.flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC,
+                                 .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS};
+    snprintf(path, sizeof(path), "%s/root/upper/etc", start->sandbox->id);
+    _cleanup_fd_ int etc =
+        (int)syscall(SYS_openat2, start->warden->storage.fd, path, &how, sizeof(how));
+    if (etc < 0 || fstatat(etc, "resolv.conf", &st, AT_SYMLINK_NOFOLLOW) == 0 || errno != ENOENT)
+        return 0;
+    return name_resolver(start, etc, err);
+}
+
 /* The names of this one sandbox. Only in a layer that nobody has used yet: in any other, etc may
  * be a link to wherever the sandbox likes. */
 static int step_names(struct start *start, struct error *err)
 {
     char path[PLAN_ID_MAX + 32], text[NAMES_TEXT_MAX];
     if (!start->sandbox->fresh)
-        return 0;
+        return start->sandbox->net.index < 0 ? 0 : name_resolver_again(start, err);
     const char *hostname = start->birth.plan->hostname;
     snprintf(path, sizeof(path), "%s/root/upper/etc", start->sandbox->id);
     _cleanup_fd_ int etc = -1;
@@ -110,7 +165,9 @@ static int step_names(struct start *start, struct error *err)
     if (file_replace_at(etc, "hostname", text, 0644, err) < 0)
         return -1;
     names_hosts(hostname, text);
-    return file_replace_at(etc, "hosts", text, 0644, err);
+    if (file_replace_at(etc, "hosts", text, 0644, err) < 0)
+        return -1;
+    return start->sandbox->net.index < 0 ? 0 : name_resolver(start, etc, err);
 }
 
 struct cgroup_limits sandbox_limits(const struct plan *plan, uid_t base)
@@ -170,6 +227,24 @@ static pid_t clone_child(struct start *start)
     return pid;
 }
 
+/* A process has to be born in a network namespace that its user namespace does not own: it could
+ * not enter it afterwards. */
+static pid_t clone_in_network(struct start *start)
+{
+    if (start->network.network_namespace < 0)
+        return clone_child(start);
+    if (setns(start->network.network_namespace, CLONE_NEWNET) < 0)
+        return -1;
+    pid_t pid = clone_child(start);
+    int saved = errno;
+    if (setns(start->warden->net.router.home, CLONE_NEWNET) < 0) {
+        log_error("the way back to the machine's network is gone: %m");
+        abort(); /* the next warden adopts everything */
+    }
+    errno = saved;
+    return pid;
+}
+
 /* SOCK_SEQPACKET would tell the two messages of a child apart, but a stream ends in EOF just as
  * well, and the message in front of it has a fixed size. */
 static int step_clone(struct start *start, struct error *err)
@@ -180,7 +255,7 @@ static int step_clone(struct start *start, struct error *err)
         return error_sys(err, "making a channel");
     if (creds_enter(&creds, start->birth.base, err) < 0)
         return -1;
-    pid_t pid = clone_child(start);
+    pid_t pid = clone_in_network(start);
     int saved = errno;
     creds_leave(&creds);
     if (pid < 0) {
@@ -240,15 +315,15 @@ static const struct step {
     const char *name;
     int (*run)(struct start *start, struct error *err);
 } steps[] = {
-    {"slot", step_slot},       {"record", step_record}, {"cgroups", step_cgroups},
-    {"socket", step_socket},   {"clone", step_clone},   {"maps", step_maps},
-    {"storage", step_storage}, {"names", step_names},   {"layers", step_layers},
-    {"send", step_send},
+    {"slot", step_slot},   {"network", step_network}, {"record", step_record},
+    {"rules", step_rules}, {"cgroups", step_cgroups}, {"socket", step_socket},
+    {"clone", step_clone}, {"maps", step_maps},       {"storage", step_storage},
+    {"names", step_names}, {"layers", step_layers},   {"send", step_send},
 };
 
 const char *const sandbox_step_names[] = {
-    "slot",    "record", "cgroups", "socket", "clone",   "maps",
-    "storage", "names",  "layers",  "send",   "running", NULL,
+    "slot", "network", "record", "rules",  "cgroups", "socket",  "clone",
+    "maps", "storage", "names",  "layers", "send",    "running", NULL,
 };
 
 _Static_assert(ARRAY_LEN(sandbox_step_names) == ARRAY_LEN(steps) + 2, "running and NULL on top");
@@ -389,10 +464,12 @@ int sandbox_start(struct warden *warden, const struct plan *plan, struct waiter 
                   .listener = -1,
                   .agent = warden->agent_fd,
                   .channel = {-1, -1},
+                  .sysfs = -1,
                   .fail_at = warden->options.fail_at},
         .pidfd = -1,
         .userns = -1,
         .layers = LAYERS_INIT,
+        .network = NET_PAIR_INIT,
     };
     struct error failure;
     int r = run_steps(&start, &failure);

@@ -34,6 +34,7 @@ void stats_answer(struct connection *connection, uint32_t id, const struct warde
         struct warden_sample sample = {.id = sandbox->id};
         cgroup_sample(&warden->cgroups, sandbox->id, &sample);
         sample_disk(sandbox, &sample);
+        net_sample(warden, sandbox, &sample);
         wire_encode(&connection->out, &warden_sample_schema, id, &sample);
     }
     wire_encode(&connection->out, &wire_ok_schema, id, NULL);

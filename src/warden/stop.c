@@ -235,6 +235,7 @@ static void finish(struct sandbox *sandbox)
         log_error("sandbox %s: %s", sandbox->id, removal_failure.message);
         failed = &removal_failure;
     }
+    net_detach(warden, sandbox);
     if (sandbox->slot >= 0)
         ids_give(&warden->ids, sandbox->id, sandbox->slot);
     if (record_remove(warden->records_fd, sandbox->id, &err) < 0)

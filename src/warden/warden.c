@@ -59,7 +59,7 @@ struct sandbox *sandbox_new(struct warden *warden, const char *id)
         return NULL;
     sandbox->warden = warden;
     snprintf(sandbox->id, sizeof(sandbox->id), "%s", id);
-    sandbox->slot = sandbox->mount_namespace = -1;
+    sandbox->slot = sandbox->mount_namespace = sandbox->net.index = -1;
     sandbox->pidfd.fd = sandbox->channel.fd = -1;
     sandbox->next = warden->sandboxes;
     warden->sandboxes = sandbox;
@@ -207,8 +207,10 @@ static int open_parts(struct warden *warden, struct error *err)
         return error_set(err, ERROR_INVALID_PATH, "the data folder's path is too long");
     if (dir_open_at(AT_FDCWD, warden->data, &warden->data_fd, err) < 0 ||
         check_owner(warden, err) < 0 || dir_make_at(warden->data_fd, LAYOUT_RUN, 0750, err) < 0 ||
-        runtime_mount(warden->data, err) < 0 ||
-        storage_mount(&warden->storage, warden->data, options->storage, options->volume_size, err) <
+        runtime_mount(warden->data, err) < 0)
+        return -1;
+    net_mount(&warden->net, warden->data, &options->net);
+    if (storage_mount(&warden->storage, warden->data, options->storage, options->volume_size, err) <
             0 ||
         stage_enter(&warden->stage, warden->data, stage, err) < 0)
         return -1;
@@ -224,6 +226,7 @@ static int open_parts(struct warden *warden, struct error *err)
     if (cgroups_open(&warden->cgroups, warden->instance, true, err) < 0)
         return -1;
     find_disks(warden);
+    net_open(&warden->net, warden->data, warden->instance, &options->net);
     resctrl_open(&warden->resctrl, "/sys/fs/resctrl", warden->instance);
     return 0;
 }
@@ -233,7 +236,13 @@ static int open_parts(struct warden *warden, struct error *err)
 static void listener_ready(struct source *source, uint32_t events)
 {
     struct warden *warden = container_of(source, struct warden, listener);
-    connection_accept_all(warden, source->fd);
+    connection_accept_all(warden, source->fd, false);
+}
+
+static void egress_listener_ready(struct source *source, uint32_t events)
+{
+    struct warden *warden = container_of(source, struct warden, egress_listener);
+    connection_accept_all(warden, source->fd, true);
 }
 
 /* Sandboxes are reaped through their pidfds; what else dies here are removals and the meter. */
@@ -299,14 +308,14 @@ static int open_loop(struct warden *warden, struct error *err)
     return source_watch(warden->epoll_fd, &warden->signals, fd, EPOLLIN, signal_ready, err);
 }
 
-static int open_listener(struct warden *warden, struct error *err)
+static int open_listener(struct warden *warden, int fd, struct source *listener,
+                         void (*ready)(struct source *source, uint32_t events), struct error *err)
 {
-    int fd = warden->options.listen_fd;
     if (fd < 0)
         return 0;
     if (fcntl(fd, F_SETFD, FD_CLOEXEC) < 0 || fcntl(fd, F_SETFL, O_NONBLOCK) < 0)
         return error_sys(err, "taking over the listening socket");
-    return source_watch(warden->epoll_fd, &warden->listener, fd, EPOLLIN, listener_ready, err);
+    return source_watch(warden->epoll_fd, listener, fd, EPOLLIN, ready, err);
 }
 
 int warden_init(struct warden *warden, const struct warden_options *options, struct error *err)
@@ -324,6 +333,8 @@ int warden_init(struct warden *warden, const struct warden_options *options, str
         .undertaker = {.channel = -1},
         .epoll_fd = -1,
         .listener = SOURCE_INIT,
+        .egress_listener = SOURCE_INIT,
+        .net = NET_INIT,
         .signals = SOURCE_INIT,
         .meter = {.channel = SOURCE_INIT},
     };
@@ -332,7 +343,10 @@ int warden_init(struct warden *warden, const struct warden_options *options, str
         undertaker_start(&warden->undertaker, err) < 0 || sandbox_adopt_all(warden, err) < 0 ||
         image_host_open(&warden->host, warden->images_fd, warden->sandboxes == NULL, err) < 0)
         return -1;
-    return open_listener(warden, err);
+    if (open_listener(warden, options->net.listen_fd, &warden->egress_listener,
+                      egress_listener_ready, err) < 0)
+        return -1;
+    return open_listener(warden, options->listen_fd, &warden->listener, listener_ready, err);
 }
 
 /* ---- the loop ---- */
@@ -386,6 +400,8 @@ int warden_shutdown(struct warden *warden, struct error *err)
     while (warden->connections != NULL)
         connection_close(warden->connections);
     source_close(&warden->listener);
+    source_close(&warden->egress_listener);
+    net_close(&warden->net);
     meter_stop(&warden->meter);
     cgroups_remove_parents(&warden->cgroups);
     cgroups_close(&warden->cgroups);
@@ -402,6 +418,7 @@ int warden_shutdown(struct warden *warden, struct error *err)
     if (stage_leave(&warden->stage, err) < 0)
         return -1;
     undertaker_stop(&warden->undertaker); /* which keeps the namespace that was just left */
+    net_remove(warden->data, warden->instance);
     runtime_unmount(warden->data);
     int r = storage_unmount(&warden->storage, err);
     source_close(&warden->signals);

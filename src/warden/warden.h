@@ -19,6 +19,7 @@
 #include "warden/ids.h"
 #include "warden/image.h"
 #include "warden/meter.h"
+#include "warden/net.h"
 #include "warden/record.h"
 #include "warden/resctrl.h"
 #include "warden/sandbox.h"
@@ -35,6 +36,7 @@ struct warden_options {
     gid_t group;
     uint64_t volume_size; /* 0: by the free space */
     enum storage_kind storage;
+    struct net_options net;
     const char *fail_at; /* for tests */
 };
 
@@ -42,6 +44,7 @@ struct connection {
     struct connection *next;
     struct warden *warden;
     uint64_t number;
+    bool egress; /* of the egress process, which may ask for little */
     struct source source;
     struct buf in, out;
     bool waits_to_write;
@@ -68,11 +71,12 @@ struct warden {
     struct cgroups cgroups;
     struct resctrl resctrl;
     struct ids ids;
+    struct net net;
     struct image host;
     struct undertaker undertaker;
 
     int epoll_fd;
-    struct source listener, signals;
+    struct source listener, egress_listener, signals;
     struct connection *connections;
     uint64_t connections_made;
     struct sandbox *sandboxes;
@@ -97,7 +101,8 @@ uint64_t warden_now_ms(void);
 
 /* ---- connections (connection.c) ---- */
 
-int connection_accept_all(struct warden *warden, int listen_fd);
+/* egress: from the socket that only the egress process connects to. */
+int connection_accept_all(struct warden *warden, int listen_fd, bool egress);
 void connection_close(struct connection *connection);
 struct connection *connection_find(struct warden *warden, uint64_t number);
 /* Sends what is in `out`; a peer that does not read is cut off. */

@@ -1,0 +1,475 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Rules on addresses are a chain per sandbox and not elements of a set: a set of ranges over
+ * several fields is copied whole by every change of it, and takes no ranges that overlap. The chain
+ * is walked once per connection.
+ */
+
+#include "warden/net_filter.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <linux/netfilter.h>
+#include <linux/netfilter/nf_tables.h>
+#include <linux/netfilter/nfnetlink.h>
+#include <linux/netlink.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "base/cleanup.h"
+
+#define _cleanup_requests_ _cleanup_(nl_release)
+
+enum { CHAIN_NAME_SIZE = 20, IFNAME_KEY = 16, REGISTER = NFT_REG32_00 };
+
+/* ---- transactions ---- */
+
+static void begin(struct nl_requests *requests, uint16_t type, unsigned flags)
+{
+    const struct nfgenmsg header = {.nfgen_family = NFPROTO_INET, .version = NFNETLINK_V0};
+    nl_begin(requests, (uint16_t)(NFNL_SUBSYS_NFTABLES << 8 | type), flags, &header,
+             sizeof(header));
+}
+
+static void transaction_edge(struct nl_requests *requests, uint16_t type)
+{
+    const struct nfgenmsg header = {
+        .nfgen_family = AF_UNSPEC, .version = NFNETLINK_V0, .res_id = htons(NFNL_SUBSYS_NFTABLES)};
+    nl_begin(requests, type, NL_SILENT, &header, sizeof(header));
+    nl_end(requests);
+}
+
+static void transaction_begin(struct nl_requests *requests)
+{
+    requests->transaction = true;
+    transaction_edge(requests, NFNL_MSG_BATCH_BEGIN);
+}
+
+static int transaction_commit(struct netlink *rules_socket, struct nl_requests *requests,
+                              struct error *err)
+{
+    transaction_edge(requests, NFNL_MSG_BATCH_END);
+    return nl_send(rules_socket, requests, err);
+}
+
+/* ---- elements ---- */
+
+static void add_data(struct nl_requests *requests, uint16_t type, const void *value, size_t len)
+{
+    size_t nest = nl_nest(requests, type);
+    nl_bytes(requests, NFTA_DATA_VALUE, value, len);
+    nl_nest_end(requests, nest);
+}
+
+static void add_verdict(struct nl_requests *requests, uint16_t type, int code, const char *chain)
+{
+    size_t data = nl_nest(requests, type);
+    size_t verdict = nl_nest(requests, NFTA_DATA_VERDICT);
+    nl_be32(requests, NFTA_VERDICT_CODE, (uint32_t)code);
+    if (chain != NULL)
+        nl_string(requests, NFTA_VERDICT_CHAIN, chain);
+    nl_nest_end(requests, verdict);
+    nl_nest_end(requests, data);
+}
+
+struct element {
+    const char *set;
+    const void *key;
+    size_t key_len;
+    const void *key_end;  /* of a range of keys */
+    const uint32_t *mark; /* of a map, unless … */
+    const char *chain;    /* … it jumps */
+    uint64_t timeout_ms;  /* 0: none */
+};
+
+static void change_element(struct nl_requests *requests, bool add, const struct element *element)
+{
+    begin(requests, add ? NFT_MSG_NEWSETELEM : NFT_MSG_DELSETELEM,
+          add ? NLM_F_CREATE | NLM_F_EXCL : 0);
+    nl_string(requests, NFTA_SET_ELEM_LIST_TABLE, NET_TABLE);
+    nl_string(requests, NFTA_SET_ELEM_LIST_SET, element->set);
+    size_t list = nl_nest(requests, NFTA_SET_ELEM_LIST_ELEMENTS);
+    size_t item = nl_nest(requests, NFTA_LIST_ELEM);
+    add_data(requests, NFTA_SET_ELEM_KEY, element->key, element->key_len);
+    if (element->key_end != NULL)
+        add_data(requests, NFTA_SET_ELEM_KEY_END, element->key_end, element->key_len);
+    if (add && element->mark != NULL)
+        add_data(requests, NFTA_SET_ELEM_DATA, element->mark, sizeof(*element->mark));
+    if (add && element->chain != NULL)
+        add_verdict(requests, NFTA_SET_ELEM_DATA, NFT_JUMP, element->chain);
+    if (add && element->timeout_ms != 0)
+        nl_be64(requests, NFTA_SET_ELEM_TIMEOUT, element->timeout_ms);
+    nl_nest_end(requests, item);
+    nl_nest_end(requests, list);
+    nl_end(requests);
+}
+
+struct source_key {
+    char interface[IFNAME_KEY];
+    uint32_t address;
+};
+
+static void change_source(struct nl_requests *requests, bool add, const struct filter_entry *entry)
+{
+    struct source_key key = {.address = htonl(entry->address)};
+    memcpy(key.interface, entry->interface, strnlen(entry->interface, IFNAME_KEY - 1));
+    change_element(
+        requests, add,
+        &(struct element){.set = "sb", .key = &key, .key_len = sizeof(key), .mark = &entry->mark});
+}
+
+static void change_live(struct nl_requests *requests, bool add, const struct filter_entry *entry)
+{
+    uint32_t generation = entry->mark & NET_MARK_GENERATION;
+    change_element(
+        requests, add,
+        &(struct element){.set = "live", .key = &generation, .key_len = sizeof(generation)});
+}
+
+static void change_jump(struct nl_requests *requests, bool add, const struct filter_entry *entry,
+                        const char *chain)
+{
+    char key[IFNAME_KEY] = "";
+    memcpy(key, entry->interface, strnlen(entry->interface, IFNAME_KEY - 1));
+    change_element(
+        requests, add,
+        &(struct element){.set = "own", .key = key, .key_len = sizeof(key), .chain = chain});
+}
+
+/* ---- chains ---- */
+
+static void chain_name(const struct filter_entry *entry, char out[CHAIN_NAME_SIZE])
+{
+    snprintf(out, CHAIN_NAME_SIZE, "%.15s", entry->interface);
+}
+
+static void change_chain(struct nl_requests *requests, bool add, const char *chain)
+{
+    begin(requests, add ? NFT_MSG_NEWCHAIN : NFT_MSG_DELCHAIN, add ? NLM_F_CREATE : 0);
+    nl_string(requests, NFTA_CHAIN_TABLE, NET_TABLE);
+    nl_string(requests, NFTA_CHAIN_NAME, chain);
+    nl_end(requests);
+}
+
+static void flush_chain(struct nl_requests *requests, const char *chain)
+{
+    begin(requests, NFT_MSG_DELRULE, 0);
+    nl_string(requests, NFTA_RULE_TABLE, NET_TABLE);
+    nl_string(requests, NFTA_RULE_CHAIN, chain);
+    nl_end(requests);
+}
+
+struct nests {
+    size_t item, data;
+};
+
+static struct nests expression(struct nl_requests *requests, const char *name)
+{
+    struct nests nests = {.item = nl_nest(requests, NFTA_LIST_ELEM)};
+    nl_string(requests, NFTA_EXPR_NAME, name);
+    nests.data = nl_nest(requests, NFTA_EXPR_DATA);
+    return nests;
+}
+
+static void expression_end(struct nl_requests *requests, struct nests nests)
+{
+    nl_nest_end(requests, nests.data);
+    nl_nest_end(requests, nests.item);
+}
+
+static void load_payload(struct nl_requests *requests, uint32_t base, uint32_t offset, uint32_t len)
+{
+    struct nests nests = expression(requests, "payload");
+    nl_be32(requests, NFTA_PAYLOAD_DREG, REGISTER);
+    nl_be32(requests, NFTA_PAYLOAD_BASE, base);
+    nl_be32(requests, NFTA_PAYLOAD_OFFSET, offset);
+    nl_be32(requests, NFTA_PAYLOAD_LEN, len);
+    expression_end(requests, nests);
+}
+
+static void mask_register(struct nl_requests *requests, uint32_t mask, uint32_t xor)
+{
+    struct nests nests = expression(requests, "bitwise");
+    nl_be32(requests, NFTA_BITWISE_SREG, REGISTER);
+    nl_be32(requests, NFTA_BITWISE_DREG, REGISTER);
+    nl_be32(requests, NFTA_BITWISE_LEN, sizeof(mask));
+    add_data(requests, NFTA_BITWISE_MASK, &mask, sizeof(mask));
+    add_data(requests, NFTA_BITWISE_XOR, &xor, sizeof(xor));
+    expression_end(requests, nests);
+}
+
+static void compare(struct nl_requests *requests, uint32_t operation, const void *value, size_t len)
+{
+    struct nests nests = expression(requests, "cmp");
+    nl_be32(requests, NFTA_CMP_SREG, REGISTER);
+    nl_be32(requests, NFTA_CMP_OP, operation);
+    add_data(requests, NFTA_CMP_DATA, value, len);
+    expression_end(requests, nests);
+}
+
+static void load_meta(struct nl_requests *requests, uint32_t key)
+{
+    struct nests nests = expression(requests, "meta");
+    nl_be32(requests, NFTA_META_DREG, REGISTER);
+    nl_be32(requests, NFTA_META_KEY, key);
+    expression_end(requests, nests);
+}
+
+static void match_address(struct nl_requests *requests, const struct plan_net_rule *rule)
+{
+    enum { IPV4_DESTINATION = 16, IPV4_SIZE = 4 };
+    if (rule->bits == 0)
+        return;
+    load_payload(requests, NFT_PAYLOAD_NETWORK_HEADER, IPV4_DESTINATION, IPV4_SIZE);
+    if (rule->bits < 32)
+        mask_register(requests, htonl(~UINT32_C(0) << (32 - rule->bits)), 0);
+    compare(requests, NFT_CMP_EQ, rule->address, IPV4_SIZE);
+}
+
+static void match_port(struct nl_requests *requests, const struct plan_net_rule *rule,
+                       uint8_t protocol)
+{
+    enum { DESTINATION_PORT = 2, PORT_SIZE = 2 };
+    uint16_t first = htons(rule->first_port), last = htons(rule->last_port);
+    load_meta(requests, NFT_META_L4PROTO);
+    compare(requests, NFT_CMP_EQ, &protocol, sizeof(protocol));
+    if (rule->first_port <= 1 && rule->last_port == UINT16_MAX)
+        return;
+    load_payload(requests, NFT_PAYLOAD_TRANSPORT_HEADER, DESTINATION_PORT, PORT_SIZE);
+    compare(requests, NFT_CMP_GTE, &first, sizeof(first));
+    compare(requests, NFT_CMP_LTE, &last, sizeof(last));
+}
+
+static void set_mark(struct nl_requests *requests, uint32_t bit)
+{
+    load_meta(requests, NFT_META_MARK);
+    mask_register(requests, ~bit, bit);
+    struct nests nests = expression(requests, "meta");
+    nl_be32(requests, NFTA_META_KEY, NFT_META_MARK);
+    nl_be32(requests, NFTA_META_SREG, REGISTER);
+    expression_end(requests, nests);
+    nests = expression(requests, "immediate");
+    nl_be32(requests, NFTA_IMMEDIATE_DREG, NFT_REG_VERDICT);
+    add_verdict(requests, NFTA_IMMEDIATE_DATA, NFT_RETURN, NULL);
+    expression_end(requests, nests);
+}
+
+static void add_rule(struct nl_requests *requests, const char *chain,
+                     const struct plan_net_rule *rule, uint8_t protocol)
+{
+    begin(requests, NFT_MSG_NEWRULE, NLM_F_CREATE | NLM_F_APPEND);
+    nl_string(requests, NFTA_RULE_TABLE, NET_TABLE);
+    nl_string(requests, NFTA_RULE_CHAIN, chain);
+    size_t list = nl_nest(requests, NFTA_RULE_EXPRESSIONS);
+    match_address(requests, rule);
+    if (protocol != 0)
+        match_port(requests, rule, protocol);
+    set_mark(requests, rule->verdict == PLAN_RULE_ALLOW ? NET_MARK_ALLOWED : NET_MARK_DENIED);
+    nl_nest_end(requests, list);
+    nl_end(requests);
+}
+
+/* What is denied stands in front: the first rule that fits counts. */
+static void add_rules(struct nl_requests *requests, const char *chain, struct slice rules,
+                      uint8_t verdict)
+{
+    struct plan_net_rule rule;
+    for (size_t at = 0; at + sizeof(rule) <= rules.len; at += sizeof(rule)) {
+        memcpy(&rule, rules.data + at, sizeof(rule));
+        bool all_ports = rule.first_port <= 1 && rule.last_port == UINT16_MAX;
+        if (rule.verdict != verdict)
+            continue;
+        if (rule.protocol != 0 || all_ports) {
+            add_rule(requests, chain, &rule, rule.protocol);
+            continue;
+        }
+        add_rule(requests, chain, &rule, IPPROTO_TCP);
+        add_rule(requests, chain, &rule, IPPROTO_UDP);
+    }
+}
+
+/* ---- all of a sandbox ---- */
+
+static void add_all(struct nl_requests *requests, const struct filter_entry *entry,
+                    struct slice rules)
+{
+    char chain[CHAIN_NAME_SIZE];
+    if (entry->mark == 0)
+        return;
+    change_source(requests, true, entry);
+    change_live(requests, true, entry);
+    if (!entry->ruled)
+        return;
+    chain_name(entry, chain);
+    change_chain(requests, true, chain);
+    add_rules(requests, chain, rules, PLAN_RULE_DENY);
+    add_rules(requests, chain, rules, PLAN_RULE_ALLOW);
+    change_jump(requests, true, entry, chain);
+}
+
+static void remove_all(struct nl_requests *requests, const struct filter_entry *entry)
+{
+    char chain[CHAIN_NAME_SIZE];
+    if (entry->mark == 0)
+        return;
+    change_source(requests, false, entry);
+    change_live(requests, false, entry);
+    if (!entry->ruled)
+        return;
+    chain_name(entry, chain);
+    change_jump(requests, false, entry, chain);
+    flush_chain(requests, chain);
+    change_chain(requests, false, chain);
+}
+
+int filter_change(struct netlink *rules_socket, const struct filter_entry *old,
+                  const struct filter_entry *entry, struct slice rules, struct error *err)
+{
+    _cleanup_requests_ struct nl_requests requests = NL_REQUESTS_INIT;
+    transaction_begin(&requests);
+    if (old != NULL)
+        remove_all(&requests, old);
+    if (entry != NULL)
+        add_all(&requests, entry, rules);
+    if (requests.count == 0)
+        return 0;
+    if (transaction_commit(rules_socket, &requests, err) < 0)
+        return error_prefix(err, "changing the rules of %s",
+                            entry != NULL ? entry->interface : old->interface);
+    return 0;
+}
+
+void filter_purge(struct netlink *rules_socket, const struct filter_entry *entry)
+{
+    struct error err;
+    char chain[CHAIN_NAME_SIZE];
+    chain_name(entry, chain);
+    for (int part = 0; part < 4; part++) {
+        _cleanup_requests_ struct nl_requests requests = NL_REQUESTS_INIT;
+        transaction_begin(&requests);
+        if (part == 0)
+            change_source(&requests, false, entry);
+        else if (part == 1)
+            change_live(&requests, false, entry);
+        else if (part == 2)
+            change_jump(&requests, false, entry, chain);
+        else {
+            flush_chain(&requests, chain);
+            change_chain(&requests, false, chain);
+        }
+        (void)transaction_commit(rules_socket, &requests, &err);
+    }
+}
+
+struct admission_key {
+    uint32_t generation, to;
+    uint8_t protocol[4];
+    uint16_t port[2];
+};
+
+/* All ports, one port and a range are in sets of their own: the kernel finds the first two in one
+ * step, and most rules are of these kinds. */
+int filter_admit(struct netlink *rules_socket, const struct admission *admission, struct error *err)
+{
+    const bool all = admission->first_port <= 1 && admission->last_port == UINT16_MAX;
+    const bool range = !all && admission->last_port > admission->first_port;
+    const uint32_t generation = admission->mark & NET_MARK_GENERATION;
+    /* Ranges are compared byte by byte, so there all numbers are in network order. */
+    const struct admission_key key = {range ? htonl(generation) : generation,
+                                      htonl(admission->to),
+                                      {admission->protocol},
+                                      {htons(admission->first_port)}};
+    struct admission_key end = key;
+    end.port[0] = htons(admission->last_port);
+    const struct element element = {
+        .set = all     ? "dyn_all"
+               : range ? "dyn_range"
+                       : "dyn",
+        .key = &key,
+        .key_len = all ? offsetof(struct admission_key, port) : sizeof(key),
+        .key_end = range ? &end : NULL,
+        .timeout_ms = (uint64_t)admission->seconds * 1000,
+    };
+    /* One that is there already keeps its time: it goes first, in the same transaction. */
+    for (int attempt = 0; attempt < 2; attempt++) {
+        _cleanup_requests_ struct nl_requests requests = NL_REQUESTS_INIT;
+        transaction_begin(&requests);
+        if (attempt == 1)
+            change_element(&requests, false, &element);
+        change_element(&requests, true, &element);
+        if (transaction_commit(rules_socket, &requests, err) == 0)
+            return 0;
+        if (err->sys != EEXIST)
+            break;
+    }
+    return error_prefix(err, "admitting an address");
+}
+
+/* ---- looking ---- */
+
+struct element_look {
+    filter_fn fn;
+    void *arg;
+};
+
+static void see_element(const struct element_look *look, const char *element, size_t len)
+{
+    char name[IFNAME_KEY + 1] = "";
+    size_t key_len = 0, value_len = 0;
+    const void *key = nl_find(element, len, NFTA_SET_ELEM_KEY, &key_len);
+    const void *value = key == NULL ? NULL : nl_find(key, key_len, NFTA_DATA_VALUE, &value_len);
+    if (value == NULL || value_len < IFNAME_KEY)
+        return;
+    memcpy(name, value, IFNAME_KEY);
+    look->fn(name, look->arg);
+}
+
+static void see_elements(uint16_t type, const void *payload, size_t len, void *arg)
+{
+    const size_t header = NLMSG_ALIGN(sizeof(struct nfgenmsg));
+    size_t left;
+    if (type != (NFNL_SUBSYS_NFTABLES << 8 | NFT_MSG_NEWSETELEM) || len < header)
+        return;
+    const char *list =
+        nl_find((const char *)payload + header, len - header, NFTA_SET_ELEM_LIST_ELEMENTS, &left);
+    while (list != NULL && left >= NLA_HDRLEN) {
+        struct nlattr attribute;
+        memcpy(&attribute, list, sizeof(attribute));
+        size_t whole = NLA_ALIGN((size_t)attribute.nla_len);
+        if (attribute.nla_len < NLA_HDRLEN || attribute.nla_len > left)
+            return;
+        see_element(arg, list + NLA_HDRLEN, attribute.nla_len - (size_t)NLA_HDRLEN);
+        left -= whole < left ? whole : left;
+        list += whole;
+    }
+}
+
+int filter_each(struct netlink *rules_socket, filter_fn fn, void *arg, struct error *err)
+{
+    _cleanup_requests_ struct nl_requests requests = NL_REQUESTS_INIT;
+    struct element_look look = {.fn = fn, .arg = arg};
+    begin(&requests, NFT_MSG_GETSETELEM, NLM_F_DUMP | NL_SILENT);
+    nl_string(&requests, NFTA_SET_ELEM_LIST_TABLE, NET_TABLE);
+    nl_string(&requests, NFTA_SET_ELEM_LIST_SET, "sb");
+    nl_end(&requests);
+    return nl_dump(rules_socket, &requests, see_elements, &look, err);
+}
+
+static void see_table(uint16_t type, const void *payload, size_t len, void *arg)
+{
+    *(bool *)arg = true;
+}
+
+bool filter_has_table(struct netlink *rules_socket, const char *table)
+{
+    _cleanup_requests_ struct nl_requests requests = NL_REQUESTS_INIT;
+    struct error err;
+    bool found = false;
+    begin(&requests, NFT_MSG_GETTABLE, 0);
+    nl_string(&requests, NFTA_TABLE_NAME, table);
+    nl_end(&requests);
+    return nl_dump(rules_socket, &requests, see_table, &found, &err) == 0 && found;
+}

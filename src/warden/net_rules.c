@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Why the rules are text: they are read by people. They are loaded once, so that the 4 ms that the
+ * program takes do not matter.
+ *
+ * The order of what happens to a packet of a sandbox: its mark by interface and source (none: it is
+ * dropped before the kernel remembers anything of it), how many it sends; then, for the first
+ * packet of a connection and for one of an older generation, its own rules; DNS and the proxies'
+ * ports to the egress process; the rest to the uplink, if it may. TCP is refused by a reset: with
+ * anything else a connection that is open would just hang.
+ */
+
+#include "warden/net_rules.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "warden/net_filter.h"
+
+/* Not the Internet: as src/network has it for the egress process. */
+#define BAD_IPV4                                                                                   \
+    "0.0.0.0/8, 10.0.0.0/8, 100.64.0.0/10, 127.0.0.0/8, 169.254.0.0/16, 172.16.0.0/12, "           \
+    "192.0.0.0/24, 192.0.2.0/24, 192.88.99.0/24, 192.168.0.0/16, 198.18.0.0/15, "                  \
+    "198.51.100.0/24, 203.0.113.0/24, 224.0.0.0/3"
+
+static const char *const nft_paths[] = {"/usr/sbin/nft", "/sbin/nft", "/usr/bin/nft",
+                                        "/usr/local/sbin/nft"};
+
+struct address_text {
+    char text[INET_ADDRSTRLEN];
+};
+
+static struct address_text ipv4(uint32_t address)
+{
+    struct address_text out;
+    struct in_addr in = {.s_addr = htonl(address)};
+    inet_ntop(AF_INET, &in, out.text, sizeof(out.text));
+    return out;
+}
+
+bool rules_list_valid(const char *text)
+{
+    return text[strspn(text, "0123456789abcdefABCDEF.:/,")] == '\0' && strlen(text) < 4096;
+}
+
+/* A set of those items of a list that are, or are not, IPv6. */
+static void add_set(struct buf *out, const char *name, bool ipv6, const char *list)
+{
+    bool any = false;
+    buf_addf(out, " set %s { type %s; flags interval; auto-merge;", name,
+             ipv6 ? "ipv6_addr" : "ipv4_addr");
+    for (const char *at = list; *at != '\0';) {
+        size_t len = strcspn(at, ",");
+        if (len > 0 && (memchr(at, ':', len) != NULL) == ipv6) {
+            buf_addf(out, "%s%.*s", any ? ", " : " elements = { ", (int)len, at);
+            any = true;
+        }
+        at += len + (at[len] == ',');
+    }
+    buf_adds(out, any ? " }; }\n" : " }\n");
+}
+
+void rules_router(const struct rules_setting *setting, struct buf *out)
+{
+    const struct address_text gateway = ipv4(setting->gateway), range = ipv4(setting->range);
+    buf_adds(out, "table inet " NET_TABLE "\ndelete table inet " NET_TABLE "\ntable inet " NET_TABLE
+                  " {\n"
+                  " map sb { type ifname . ipv4_addr : mark; }\n"
+                  " set live { type mark; }\n"
+                  " map own { type ifname : verdict; }\n"
+                  " set dyn { type mark . ipv4_addr . inet_proto . inet_service; flags timeout;"
+                  " size 262144; }\n"
+                  " set dyn_all { type mark . ipv4_addr . inet_proto; flags timeout;"
+                  " size 262144; }\n"
+                  " set dyn_range { type mark . ipv4_addr . inet_proto . inet_service;"
+                  " flags interval,timeout; size 4096; }\n"
+                  " set bad { type ipv4_addr; flags interval; elements = { " BAD_IPV4 " }; }\n");
+    add_set(out, "opened", false, setting->opened);
+    buf_adds(out, " set pps { type ipv4_addr; flags dynamic,timeout; timeout 10s; size 65536; }\n"
+                  " set cps { type ipv4_addr; flags dynamic,timeout; timeout 10s; size 65536; }\n"
+                  " set dnsq { type ipv4_addr; flags dynamic,timeout; timeout 10s; size 65536; }\n"
+                  " set conns { type ipv4_addr; flags dynamic; size 65536; }\n"
+                  " chain deny { counter; meta l4proto tcp reject with tcp reset;"
+                  " reject with icmpx admin-prohibited; }\n"
+                  " chain raw_sb { meta nfproto != ipv4 drop; meta mark set 0;"
+                  " meta mark set iifname . ip saddr map @sb; meta mark 0 counter drop;"
+                  " update @pps { ip saddr limit rate over 30000/second burst 10000 packets }"
+                  " counter drop; }\n"
+                  " chain pre_raw { type filter hook prerouting priority raw; policy accept;"
+                  " iifname \"cv*\" jump raw_sb; }\n"
+                  " chain judge_sb { ct mark & 0xffffff00 @live return; iifname vmap @own; }\n"
+                  " chain judge { type filter hook prerouting priority mangle; policy accept;"
+                  " iifname \"cv*\" jump judge_sb; }\n");
+    /* Rules of its own that allow an address lead there directly, also to a web server. */
+    buf_addf(out,
+             " chain nat_pre { type nat hook prerouting priority dstnat; policy accept;\n"
+             "  iifname \"cv*\" meta l4proto { tcp, udp } th dport 53 dnat ip to %s:%d\n"
+             "  iifname \"cv*\" meta mark & 0x1c == 0x4 ip daddr != @bad tcp dport 80"
+             " dnat ip to %s:%d\n"
+             "  iifname \"cv*\" meta mark & 0x1c == 0x4 ip daddr != @bad tcp dport 443"
+             " dnat ip to %s:%d\n"
+             "  iifname \"cv*\" meta mark & 0x1c == 0x4 ip daddr @opened tcp dport 80"
+             " dnat ip to %s:%d\n"
+             "  iifname \"cv*\" meta mark & 0x1c == 0x4 ip daddr @opened tcp dport 443"
+             " dnat ip to %s:%d\n"
+             " }\n",
+             gateway.text, NET_PORT_DNS, gateway.text, NET_PORT_HTTP, gateway.text, NET_PORT_TLS,
+             gateway.text, NET_PORT_HTTP, gateway.text, NET_PORT_TLS);
+    buf_addf(out,
+             " chain in_sb { ct state invalid drop\n"
+             "  udp dport %d update @dnsq { ip saddr limit rate over 100/second burst 200 packets }"
+             " counter drop\n"
+             "  ct state established accept; ct status & dnat == 0 goto deny\n"
+             "  ct state new update @cps { ip saddr limit rate over 200/second burst 500 packets }"
+             " counter drop\n"
+             "  meta l4proto tcp add @conns { ip saddr ct count over 512 } goto deny\n"
+             "  ip daddr %s udp dport %d accept; ip daddr %s tcp dport { %d, %d, %d } accept; drop;"
+             " }\n"
+             " chain inp { type filter hook input priority filter; policy drop;"
+             " iifname \"cv*\" jump in_sb; }\n",
+             NET_PORT_DNS, gateway.text, NET_PORT_DNS, gateway.text, NET_PORT_DNS, NET_PORT_HTTP,
+             NET_PORT_TLS);
+    buf_addf(out,
+             " chain admit { ct state new update @cps"
+             " { ip saddr limit rate over 200/second burst 500 packets } counter drop\n"
+             "  ct state new add @conns { ip saddr ct count over 512 } goto deny\n"
+             "  ct mark set meta mark & 0xffffff00; accept; }\n"
+             " chain fwd_sb { ct state invalid drop; oifname != \"up0\" goto deny\n"
+             "  ct state { established, related } ct mark & 0xffffff00 @live accept\n"
+             "  meta mark & 0x10 != 0 goto deny\n"
+             "  meta mark & 0x3 == 1 ip daddr @bad goto deny\n"
+             "  ip daddr @bad ip daddr != @opened goto deny\n"
+             "  meta mark & 0x3 == { 1, 3 } goto admit\n"
+             "  meta mark & 0x8 != 0 goto admit\n"
+             "  meta mark & 0xffffff00 . ip daddr . meta l4proto @dyn_all goto admit\n"
+             "  meta mark & 0xffffff00 . ip daddr . meta l4proto . th dport @dyn goto admit\n"
+             "  meta mark & 0xffffff00 . ip daddr . meta l4proto . th dport @dyn_range goto admit\n"
+             "  goto deny; }\n"
+             " chain to_sb { iifname \"up0\" ct state { established, related }"
+             " ct mark & 0xffffff00 @live accept; counter drop; }\n"
+             " chain forw { type filter hook forward priority filter; policy drop;"
+             " iifname \"cv*\" goto fwd_sb; oifname \"cv*\" goto to_sb; }\n"
+             /* Sockets in here answer sandboxes; nothing in here calls anybody. */
+             " chain outp { type filter hook output priority filter; policy drop;"
+             " oifname \"cv*\" accept; }\n"
+             " chain nat_post { type nat hook postrouting priority srcnat; policy accept;"
+             " oifname \"up0\" ip saddr %s/%u masquerade; }\n}\n",
+             range.text, setting->range_bits);
+}
+
+/* The egress process connects from here itself. It checks every address, too. */
+static void add_egress(const struct rules_setting *setting, struct buf *out)
+{
+    if (setting->egress == 0)
+        return;
+    buf_addf(out,
+             " chain egress { meta l4proto { tcp, udp } th dport 53 ip daddr @resolvers4 accept\n"
+             "  meta l4proto { tcp, udp } th dport 53 ip6 daddr @resolvers6 accept\n"
+             "  oifname \"lo\" ct state established accept\n"
+             "  fib daddr type { local, broadcast, multicast } goto deny\n"
+             "  ip daddr @opened4 accept; ip6 daddr @opened6 accept\n"
+             "  ip daddr @bad goto deny\n"
+             "  meta nfproto ipv6 ip6 daddr != 2000::/3 goto deny; }\n"
+             " chain outp { type filter hook output priority filter; policy accept;"
+             " meta skuid %u goto egress; }\n",
+             setting->egress);
+}
+
+void rules_machine(const struct rules_setting *setting, struct buf *out)
+{
+    const struct address_text near = ipv4(setting->uplink_near);
+    const char *instance = setting->instance, *uplink = setting->uplink;
+    buf_addf(out, "table inet cella_%s\ndelete table inet cella_%s\ntable inet cella_%s {\n",
+             instance, instance, instance);
+    buf_adds(out, " set bad { type ipv4_addr; flags interval; elements = { " BAD_IPV4 " }; }\n");
+    add_set(out, "opened4", false, setting->opened);
+    add_set(out, "opened6", true, setting->opened);
+    add_set(out, "resolvers4", false, setting->resolvers);
+    add_set(out, "resolvers6", true, setting->resolvers);
+    buf_adds(out, " chain deny { meta l4proto tcp reject with tcp reset;"
+                  " reject with icmpx admin-prohibited; }\n");
+    /* Before other programs' redirections of the machine's own addresses. */
+    buf_addf(out,
+             " chain pre { type filter hook prerouting priority mangle; policy accept;"
+             " iifname \"%s\" jump from_router; }\n"
+             " chain from_router { meta nfproto != ipv4 drop; ip saddr != %s drop\n"
+             "  fib daddr type != unicast goto deny\n"
+             "  ip daddr @bad ip daddr != @opened4 goto deny; }\n"
+             " chain inp { type filter hook input priority filter; policy accept;"
+             " iifname \"%s\" drop; }\n"
+             " chain forw { type filter hook forward priority filter; policy accept;\n"
+             "  oifname \"%s\" ct state != { established, related } drop\n"
+             "  iifname \"%s\" tcp flags & (syn | rst) == syn tcp option maxseg size set rt mtu;"
+             " }\n"
+             " chain nat_post { type nat hook postrouting priority srcnat; policy accept;"
+             " ip saddr %s oifname != \"%s\" masquerade; }\n",
+             uplink, near.text, uplink, uplink, uplink, near.text, uplink);
+    add_egress(setting, out);
+    buf_adds(out, "}\n");
+}
+
+void rules_machine_remove(const char *instance, struct buf *out)
+{
+    buf_addf(out, "table inet cella_%s\ndelete table inet cella_%s\n", instance, instance);
+}
+
+/* ---- the program ---- */
+
+static const char *find_nft(void)
+{
+    for (size_t i = 0; i < ARRAY_LEN(nft_paths); i++)
+        if (access(nft_paths[i], X_OK) == 0)
+            return nft_paths[i];
+    return NULL;
+}
+
+static _Noreturn void run_nft(const char *program, int network_namespace, int from, int to)
+{
+    const char *const argv[] = {"nft", "-f", "-", NULL};
+    const char *const envp[] = {"PATH=/usr/sbin:/usr/bin:/sbin:/bin", NULL};
+    sigset_t none;
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (setns(network_namespace, CLONE_NEWNET) == 0 && dup2(from, STDIN_FILENO) >= 0 &&
+        dup2(to, STDOUT_FILENO) >= 0 && dup2(to, STDERR_FILENO) >= 0)
+        execve(program, (char *const *)argv, (char *const *)envp);
+    dprintf(to, "%s: %s", program, strerror(errno));
+    _exit(127);
+}
+
+/* A file that the child reads: a pipe could fill up. */
+static int text_file(const struct buf *text, int *ret_fd, struct error *err)
+{
+    _cleanup_fd_ int fd = memfd_create("rules", MFD_CLOEXEC);
+    if (fd < 0 || write(fd, text->data, text->len) != (ssize_t)text->len ||
+        lseek(fd, 0, SEEK_SET) != 0)
+        return error_sys(err, "writing rules for nft");
+    *ret_fd = steal_fd(&fd);
+    return 0;
+}
+
+int rules_load(int network_namespace, const struct buf *text, struct error *err)
+{
+    const char *program = find_nft();
+    char said[200] = "";
+    int ends[2], status;
+    _cleanup_fd_ int from = -1;
+    if (program == NULL)
+        return error_set(err, ERROR_UNAVAILABLE,
+                         "there is no nft program (Debian: apt-get install nftables)");
+    if (buf_check(text, "the rules", err) < 0 || text_file(text, &from, err) < 0)
+        return -1;
+    if (pipe2(ends, O_CLOEXEC) < 0)
+        return error_sys(err, "making a pipe");
+    _cleanup_fd_ int reading = ends[0];
+    pid_t pid = fork();
+    if (pid == 0)
+        run_nft(program, network_namespace, from, ends[1]);
+    close(ends[1]);
+    if (pid < 0)
+        return error_sys(err, "starting nft");
+    size_t len = 0;
+    ssize_t n;
+    char rest[256];
+    while ((n = read(reading, rest, sizeof(rest))) > 0 || (n < 0 && errno == EINTR))
+        for (ssize_t i = 0; i < n && len < sizeof(said) - 1; i++)
+            said[len++] = rest[i];
+    while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+        ;
+    said[strcspn(said, "\n")] = '\0';
+    if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
+        return error_set(err, ERROR_UNAVAILABLE, "nft refuses the rules: %s", said);
+    return 0;
+}
