@@ -10,12 +10,15 @@
 
 #include <string.h>
 
+#include "api/authorize.h"
 #include "api/call.h"
 #include "api/credential.h"
 #include "api/dialect.h"
 #include "api/group_path.h"
 #include "api/live.h"
 #include "api/origin.h"
+#include "api/port_host.h"
+#include "api/port_serve.h"
 #include "auth/workspaces.h"
 #include "base/log.h"
 #include "http/router.h"
@@ -36,24 +39,6 @@ static int workspace_settle(struct http_exchange *x, const struct route_params *
     return auth_workspace_enter(call->api->auth, &call->principal,
                                 in_path[0] != '\0' ? in_path : in_field, http_arena(x),
                                 &call->workspace, err);
-}
-
-static int authorize(struct http_exchange *x, const struct route *route, struct api_call *call,
-                     struct error *err)
-{
-    struct auth *auth = call->api->auth;
-    const char *peer = http_request(x)->peer;
-    struct credential credential;
-    if (credential_find(x, route->scope, &credential, err) == 0 &&
-        auth_check(auth, credential.text, peer, route->scope, &call->principal, err) == 0) {
-        call->credential_field = credential.field;
-        return 0;
-    }
-    if (err->code == ERROR_UNAUTHORIZED)
-        http_set_header(x, "WWW-Authenticate", "Bearer realm=\"cella\"");
-    if (err->code == ERROR_TOO_MANY_ATTEMPTS)
-        http_set_header(x, "Retry-After", "%d", auth_retry_after(auth, peer));
-    return -1;
 }
 
 /* OPTIONS, which needs no key: no row wants it, or a browser asks whether a page may come in. A row
@@ -95,18 +80,32 @@ static int dispatch(struct http_exchange *x, const struct api *api, const struct
     if (route == NULL)
         return -1;
     struct api_call call = {.api = api, .workspace = ""};
-    if ((route->scope & SCOPE_PUBLIC) == 0 &&
-        (authorize(x, route, &call, err) < 0 || workspace_settle(x, &params, &call, err) < 0))
+    if ((route->scope & SCOPE_PUBLIC) == 0 && (api_authorize(x, route->scope, &call, err) < 0 ||
+                                               workspace_settle(x, &params, &call, err) < 0))
         return -1;
     return serve(x, route, &params, &call, err);
+}
+
+/* A request to a name of a sandbox's own is none to the API, whatever its path is. */
+static int serve_host(struct http_exchange *x, const struct api *api, const struct dialect *dialect,
+                      struct error *err)
+{
+    struct port_host host;
+    if (api->domain != NULL && port_host_parse(http_request(x)->host, api->domain, &host)) {
+        const struct port_visit visit = {.sandbox_id = host.sandbox_id, .port = host.port};
+        return port_serve(x, api, &visit, err);
+    }
+    origin_fields(x, api);
+    if (origin_check_open(x, api, err) < 0)
+        return -1;
+    return dispatch(x, api, dialect, err);
 }
 
 int api_handle(struct http_exchange *x, void *ctx, struct error *err)
 {
     const struct http_request *request = http_request(x);
     const struct dialect *dialect = dialect_of(request->path);
-    origin_fields(x, ctx);
-    if (origin_check_open(x, ctx, err) == 0 && dispatch(x, ctx, dialect, err) == 0)
+    if (serve_host(x, ctx, dialect, err) == 0)
         return 0;
     if (err->code == ERROR_INTERNAL)
         log_error("%s %s: %s", request->method, request->path, err->message);

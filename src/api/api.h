@@ -28,6 +28,9 @@ struct api {
     /* Pages that may read answers: "*", or "https://app.example, …"; NULL: only the API's own. */
     const char *cors_origin;
     bool open; /* nobody is asked for a key */
+    /* {port}-{sandbox id}.{domain} leads to that port: "sandboxes.example"; NULL: no name does. */
+    const char *domain;
+    const char *host_address; /* where ports of the host are: "127.0.0.1" */
 };
 
 /* Serves one request. ctx is the struct api. */

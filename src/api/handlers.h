@@ -46,6 +46,10 @@ route_handler v0_file_get, v0_file_put, v0_file_delete;
 /* v0/port.c */
 route_handler v0_port_proxy, v0_port_tunnel;
 
+/* v0/ports.c */
+route_handler v0_port_publish, v0_port_list, v0_port_get, v0_port_change, v0_port_unpublish,
+    v0_port_token, v0_port_revoke;
+
 /* v0/file_tree.c */
 route_handler v0_tree_get, v0_tree_put, v0_tree_delete;
 

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "api/port_host.h"
 #include "base/cleanup.h"
 #include "http/parse.h"
 
@@ -86,21 +87,42 @@ static bool is_own_name(const struct api *api, struct slice name)
     return same_name(name, (struct slice){authority, (size_t)(copy - authority)});
 }
 
+/* A page of another origin than the one that it asks. */
+static int check_page(struct http_exchange *x, const struct api *api, struct error *err)
+{
+    const char *origin = http_header(x, "Origin");
+    if (origin == NULL || strcasecmp(authority_of(origin), http_request(x)->host) == 0 ||
+        (api->cors_origin != NULL && http_list_has(api->cors_origin, origin)))
+        return 0;
+    return error_set(err, ERROR_FORBIDDEN,
+                     "this server asks for no key, and serves no pages of other origins; "
+                     "start it with keys, or with --cors-origin");
+}
+
+static bool is_open_to(struct http_exchange *x, const struct api *api)
+{
+    return api->open && strcmp(http_request(x)->peer, "unix") != 0;
+}
+
 int origin_check_open(struct http_exchange *x, const struct api *api, struct error *err)
 {
     const struct http_request *request = http_request(x);
-    const char *origin = http_header(x, "Origin");
-    if (!api->open || strcmp(request->peer, "unix") == 0)
+    if (!is_open_to(x, api))
         return 0;
     if (!is_own_name(api, name_of(request->host)))
         return error_set(err, ERROR_FORBIDDEN,
                          "this server asks for no key, and serves requests to localhost only, not "
                          "to \"%.100s\"",
                          request->host);
-    if (origin != NULL && strcasecmp(authority_of(origin), request->host) != 0 &&
-        (api->cors_origin == NULL || !http_list_has(api->cors_origin, origin)))
-        return error_set(err, ERROR_FORBIDDEN,
-                         "this server asks for no key, and serves no pages of other origins; "
-                         "start it with keys, or with --cors-origin");
-    return 0;
+    return check_page(x, api, err);
+}
+
+int origin_check_own(struct http_exchange *x, const struct api *api, struct error *err)
+{
+    struct port_host host;
+    bool by_name =
+        api->domain != NULL && port_host_parse(http_request(x)->host, api->domain, &host);
+    if (!by_name)
+        return origin_check_open(x, api, err);
+    return is_open_to(x, api) ? check_page(x, api, err) : 0;
 }

@@ -26,3 +26,7 @@ int origin_reply_options(struct http_exchange *x, const struct api *api, const c
  * FORBIDDEN.
  */
 int origin_check_open(struct http_exchange *x, const struct api *api, struct error *err);
+
+/* The same for a program of a sandbox, at a name or a port of its own: the name is known to be
+ * ours, or this machine's. */
+int origin_check_own(struct http_exchange *x, const struct api *api, struct error *err);

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "api/cookie.h"
 #include "auth/token.h"
 #include "base/cleanup.h"
 #include "http/parse.h"
@@ -50,6 +51,7 @@ static const char *const request_only[] = {
     "X-Blaxel-Authorization",
     "X-Blaxel-Preview-Token",
     "X-Blaxel-Workspace",
+    "X-Cella-Port-Token",
     "X-Cella-Workspace",
     "X-Cella-Timeout",
     /* said anew: a client's word would be a lie that the program believes */
@@ -125,7 +127,7 @@ static bool request_passes(struct http_exchange *x, const struct api_call *call,
     if (strcasecmp(h->name, "Authorization") == 0)
         return is_programs_own(x, call, h->value);
     if (strcasecmp(h->name, "Cookie") == 0)
-        return target->own_origin;
+        return target->own_origin && cookie_for_program(http_arena(x), h->value) != NULL;
     /* A page that was opened with a token in its address tells it in here. */
     if (strcasecmp(h->name, "Referer") == 0)
         return strstr(h->value, "token=") == NULL;
@@ -155,11 +157,16 @@ struct http_header *port_request_fields(struct http_exchange *x, const struct ap
         arena_alloc(http_arena(x), (request->header_count + OWN_FIELDS + extra) * sizeof(*headers));
     strv_each (header, target->request_headers)
         headers[n++] = split(http_arena(x), header);
-    for (size_t i = 0; i < request->header_count; i++)
-        if (request_passes(x, call, target, &request->headers[i]))
-            headers[n++] = request->headers[i];
+    for (size_t i = 0; i < request->header_count; i++) {
+        struct http_header h = request->headers[i];
+        if (!request_passes(x, call, target, &h))
+            continue;
+        if (strcasecmp(h.name, "Cookie") == 0)
+            h.value = cookie_for_program(http_arena(x), h.value);
+        headers[n++] = h;
+    }
     const char *url = call->api->public_url, *peer = peer_address(x);
-    bool https = url != NULL && strncasecmp(url, "https:", 6) == 0;
+    bool https = url != NULL && !target->plain && strncasecmp(url, "https:", 6) == 0;
     if (peer != NULL)
         headers[n++] = (struct http_header){"X-Forwarded-For", peer};
     headers[n++] = (struct http_header){"X-Forwarded-Host", request->host};
@@ -176,7 +183,7 @@ struct http_header *port_request_fields(struct http_exchange *x, const struct ap
 }
 
 /* Tokens of this server that a browser may carry in an address. */
-static const char *const query_secrets[] = {"bl_preview_token", NULL};
+static const char *const query_secrets[] = {"bl_preview_token", "cella_token", NULL};
 
 static bool is_secret(const char *item, size_t len)
 {
@@ -240,8 +247,14 @@ void port_answer_fields(struct http_exchange *x, const struct proxy_target *targ
         if (!target->own_origin &&
             (among(h->name, own_origin_only) || strncasecmp(h->name, "Access-Control-", 15) == 0))
             continue;
-        http_set_header(x, h->name, "%s", h->value);
+        const char *value = strcasecmp(h->name, "Set-Cookie") == 0
+                                ? cookie_from_program(http_arena(x), h->value)
+                                : h->value;
+        if (value != NULL)
+            http_set_header(x, h->name, "%s", value);
     }
+    if (target->cookie != NULL)
+        http_set_header(x, "Set-Cookie", "%s", target->cookie);
     strv_each (header, target->response_headers) {
         struct http_header set = split(http_arena(x), header);
         http_set_header(x, set.name, "%s", set.value);

@@ -25,12 +25,14 @@ struct proxy_target {
     struct slice path;  /* for the program, as it was sent, without its first slash: "a%2Fb/c" */
     const char *prefix; /* what stood before it: "/v0/sandbox/box/port/3000"; "" */
     /*
-     * The answer goes to an origin of the program's own (a preview), not to the API's: cookies pass
-     * both ways, and what the program says about embedding and sharing is its own affair. Else
-     * cookies are dropped, because a browser would send them to every other sandbox too, and pages
-     * are shown without the API's origin (Content-Security-Policy: sandbox).
+     * The answer goes to an origin of the program's own, not to the API's: cookies (but for this
+     * server's) pass both ways, and what the program says about embedding and sharing is its own
+     * affair. Else cookies are dropped, because a browser would send them to every other sandbox
+     * too, and pages are shown without the API's origin (Content-Security-Policy: sandbox).
      */
     bool own_origin;
+    bool plain;         /* it came over plain HTTP, whatever the server's public URL says */
+    const char *cookie; /* a Set-Cookie of this server's own, besides the program's; NULL: none */
     /* "Name: value" lists: set in the place of what the client, and what the program, says. */
     struct slice request_headers, response_headers;
 };

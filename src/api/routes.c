@@ -89,6 +89,14 @@ const struct route api_routes[] = {
     IN_SANDBOX("ANY",    "/port/{port}/{path*}", SCOPE_WRITE | ROUTE_FORWARDS, v0_port_proxy),
     IN_SANDBOX("GET",    "/tunnel/{port}",      SCOPE_WRITE,  v0_port_tunnel),
 
+    IN_SANDBOX("GET",    "/ports",              SCOPE_READ,   v0_port_list),
+    IN_SANDBOX("POST",   "/ports",              SCOPE_WRITE,  v0_port_publish),
+    IN_SANDBOX("GET",    "/ports/{port}",       SCOPE_READ,   v0_port_get),
+    IN_SANDBOX("PATCH",  "/ports/{port}",       SCOPE_WRITE,  v0_port_change),
+    IN_SANDBOX("DELETE", "/ports/{port}",       SCOPE_WRITE,  v0_port_unpublish),
+    IN_SANDBOX("POST",   "/ports/{port}/tokens", SCOPE_WRITE, v0_port_token),
+    IN_SANDBOX("DELETE", "/ports/{port}/tokens", SCOPE_WRITE, v0_port_revoke),
+
     IN_SANDBOX("GET",    "/health",             SCOPE_READ,   v0_sandbox_health),
     IN_SANDBOX("GET",    "/metrics",            SCOPE_READ,   v0_sandbox_metrics),
     IN_SANDBOX("GET",    "/logs",               SCOPE_READ,   v0_sandbox_logs),

@@ -86,7 +86,9 @@
     X(QUOTA_EXCEEDED, 507, 7)                                                                      \
     X(CANCELLED, 499, 6)                                                                           \
     X(NETWORK_REFUSED, 403, 5)                                                                     \
-    X(NETWORK_UNAVAILABLE, 503, 6)
+    X(NETWORK_UNAVAILABLE, 503, 6)                                                                 \
+    X(PORT_NOT_PUBLISHED, 404, 3)                                                                  \
+    X(PORT_IN_USE, 409, 4)
 
 enum error_code {
     ERROR_NONE = 0,

@@ -44,3 +44,5 @@
 #define DEFAULT_DATA_DIR "/var/lib/cella"
 #define DEFAULT_LISTEN   "127.0.0.1:7070"
 #define DEFAULT_USER     "cella"
+#define DEFAULT_DOMAIN   "localhost"
+#define DEFAULT_PORTS    "127.0.0.1:30000-32767"

@@ -98,6 +98,15 @@ enum {
     POOL_TTL_MIN_S = 1,
     POOL_TTL_MAX_S = 30 * 24 * 3600,
 
+    /* Published ports */
+    PORTS_MAX = 64,           /* of one sandbox */
+    PORT_COMMAND_MAX = 4096,  /* bytes of what serves one */
+    PORT_TOKEN_S = 24 * 3600, /* a token's life, unless it is said */
+    PORT_TOKEN_MAX_S = 365 * 24 * 3600,
+    PORT_CONNECTIONS_MAX = 256,       /* on one port of the host */
+    PORT_READY_MS = 60 * 1000,        /* from the start of its command to the first connection */
+    PORT_COMMAND_AGAIN_MS = 5 * 1000, /* between two starts of it */
+
     /* Streams into a sandbox */
     TUNNELS_MAX = 512,             /* open at once, per sandbox */
     TUNNELS_IDLE_MAX = 32,         /* kept for the next request, per sandbox */

@@ -81,7 +81,8 @@ static const struct option_row globals[] = {
     TEXT("ttl", "SPAN", "how long it lives, from its start or from when this is set: 30m; none"),  \
     TEXT("idle-timeout", "SPAN", "how long it may be unused: 10m; none"),                          \
     TEXT("max-age", "SPAN", "how old it gets at most: 7d; none"),                                  \
-    CHOICE("on-expire", "stop|delete|none", "what happens then (none: idle ones stop, others go)")
+    CHOICE("on-expire", "stop|delete|none", "what happens then (none: idle ones stop, others go)"), \
+    CHOICE("wake-on-connect", "yes|no", "connections to its ports start it when it is stopped")
 
 static const struct option_row list_options[] = {
     CHOICE("status", STATUSES, "only those with this status"),
@@ -306,6 +307,28 @@ static const struct option_row forward_options[] = {
     END_OF_OPTIONS,
 };
 
+#define PORT_OPTIONS                                                                               \
+    CHOICE("access", "private|token|public", "who may connect: with a key, with a token, anybody"), \
+    TEXT("command", "COMMAND", "what serves it: run when somebody connects and nothing listens")
+
+static const struct option_row port_publish_options[] = {
+    TEXT("host-port", "PORT|any|none", "the port of the host that leads to it (default: any)"),
+    CHOICE("protocol", "http|tcp", "what is spoken on that (default: http); tcp has to be public"),
+    PORT_OPTIONS,
+    END_OF_OPTIONS,
+};
+
+static const struct option_row port_update_options[] = {
+    PORT_OPTIONS,
+    END_OF_OPTIONS,
+};
+
+static const struct option_row port_token_options[] = {
+    TEXT("expires-in", "SPAN", "how long it opens the port (default: 24h)"),
+    FLAG("link", "print an address with it, for a browser"),
+    END_OF_OPTIONS,
+};
+
 static const struct option_row workspace_delete_options[] = {
     FLAG("force", "delete its sandboxes first"),
     END_OF_OPTIONS,
@@ -375,6 +398,8 @@ static const struct option_row server_options[] = {
     TEXT("listen", "HOST:PORT", "the address to serve (default: " DEFAULT_LISTEN ")"),
     TEXT("user", "NAME", "who the part that faces the network runs as (default: " DEFAULT_USER ")"),
     TEXT("public-url", "URL", "how clients reach it, for the addresses in answers (default: as they did)"),
+    TEXT("domain", "NAME", "PORT-ID.NAME leads to that port of a sandbox; off: no name does (default: " DEFAULT_DOMAIN ")"),
+    TEXT("ports", "ADDRESS:FROM-TO", "ports of the host that sandboxes may publish theirs on; off: none (default: " DEFAULT_PORTS ")"),
     TEXT("cors-origin", "ORIGIN", "web pages that may read answers: *, none, or https://a.example,… (default: *; with --no-auth none)"),
     FLAG("allow-private-callbacks", "let callbacks go to private addresses, and to this machine"),
     FLAG("no-auth", "ask nobody for a key; on a loopback address only"),
@@ -534,6 +559,23 @@ static const struct verb_row verbs[] = {
      "What listens on the sandbox's loopback is reached; nobody else can connect to it, unless --address "
      "lets others in. Ends with Ctrl-C.",
      forward_options, VERB_REMOTE, verb_port_forward},
+
+    {PORTS, "port list NAME", "show the published ports of a sandbox",
+     NULL, NULL, VERB_REMOTE, verb_port_list},
+    {PORTS, "port publish NAME PORT", "publish a port of a sandbox",
+     "It is reached on a port of the host, and by the host name PORT-ID.DOMAIN. Private unless it is said "
+     "otherwise: those who come show a key.",
+     port_publish_options, VERB_REMOTE, verb_port_publish},
+    {PORTS, "port update NAME PORT", "change who may connect, or what serves it",
+     "Those who are connected have to come again when the access changes. An empty --command takes it away.",
+     port_update_options, VERB_REMOTE, verb_port_update},
+    {PORTS, "port unpublish NAME PORT", "take it back",
+     NULL, NULL, VERB_REMOTE, verb_port_unpublish},
+    {PORTS, "port token NAME PORT", "a token that opens a port whose access is token",
+     "For people without a key. It opens this port and nothing else.",
+     port_token_options, VERB_REMOTE, verb_port_token},
+    {PORTS, "port revoke NAME PORT", "make every token for a port worthless",
+     NULL, NULL, VERB_REMOTE, verb_port_revoke},
 
     {ACCESS, "login URL", "keep a server and a key for later calls",
      "Asks for the key when neither --api-key nor CELLA_API_KEY has one, tries it, and keeps it in a file "

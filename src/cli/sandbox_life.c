@@ -206,6 +206,7 @@ static void add_life(const struct args *args, yyjson_mut_doc *doc, yyjson_mut_va
         {"idle-timeout", "idleTimeout"},
         {"max-age", "maxAge"},
         {"on-expire", "onExpire"},
+        {"wake-on-connect", "wakeOnConnect"},
     };
     yyjson_mut_val *lifecycle = NULL;
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
@@ -216,6 +217,8 @@ static void add_life(const struct args *args, yyjson_mut_doc *doc, yyjson_mut_va
             lifecycle = yyjson_mut_obj_add_obj(doc, spec, "lifecycle");
         if (strcmp(value, "none") == 0)
             yyjson_mut_obj_add_null(doc, lifecycle, rows[i].key);
+        else if (strcmp(rows[i].option, "wake-on-connect") == 0)
+            yyjson_mut_obj_add_bool(doc, lifecycle, rows[i].key, strcmp(value, "yes") == 0);
         else
             yyjson_mut_obj_add_str(doc, lifecycle, rows[i].key, value);
     }

@@ -42,6 +42,10 @@ verb_function verb_process_list, verb_process_exec, verb_process_attach, verb_pr
 /* shell.c */
 verb_function verb_shell, verb_terminal_list, verb_terminal_close;
 
+/* port.c */
+verb_function verb_port_list, verb_port_publish, verb_port_update, verb_port_unpublish,
+    verb_port_token, verb_port_revoke;
+
 /* port_forward.c */
 verb_function verb_port_forward;
 

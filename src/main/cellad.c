@@ -19,6 +19,7 @@
 #include "api/api.h"
 #include "api/live.h"
 #include "api/port_callback.h"
+#include "api/port_doors.h"
 #include "auth/auth.h"
 #include "auth/keys.h"
 #include "base/cleanup.h"
@@ -53,6 +54,8 @@ struct cellad {
     bool stopping;
     int status;
     char *pools; /* of the command line */
+    struct door_range host_ports;
+    struct port_doors *doors;
 };
 
 static void shut_down(void *arg)
@@ -61,6 +64,8 @@ static void shut_down(void *arg)
     log_info("stopping");
     if (d->server != NULL)
         http_server_shutdown(d->server, REQUEST_GRACE_MS);
+    sandboxes_close_ports(d->sandboxes);
+    port_doors_wait(d->doors);
     webhook_stop(d->webhook);
     sandboxes_stop_all(d->sandboxes);
     loop_stop(d->loop);
@@ -91,6 +96,8 @@ static void serve(void *arg)
     if (d->server == NULL || http_server_add(d->server, CELLAD_FD_LISTEN, &err) < 0 ||
         http_server_add(d->server, CELLAD_FD_UNIX, &err) < 0)
         goto fail;
+    const struct port_gate gate = port_doors_gate(d->doors);
+    sandboxes_open_ports(d->sandboxes, &gate);
     (void)!write(CELLAD_FD_READY, "1", 1);
     close(CELLAD_FD_READY);
     log_info("ready");
@@ -156,6 +163,8 @@ static int open_parts(struct cellad *d, const char *data, bool open_to_all, unsi
     d->api.sandboxes = d->sandboxes;
     d->api.auth = d->auth;
     d->api.live = &d->live;
+    d->doors = port_doors_new(&d->api);
+    sandboxes_set_host_ports(d->sandboxes, d->host_ports.from, d->host_ports.to);
     return co_spawn(d->loop, serve, d, NULL, err);
 }
 
@@ -187,6 +196,13 @@ int cellad_main(int argc, char **argv)
     d.overcommit = argv[8];
     d.capacity = argv[9];
     d.pools = argv[10];
+    if (strcmp(argv[11], "off") != 0)
+        d.api.domain = argv[11];
+    if (door_range_parse(argv[12], &d.host_ports, &err) < 0) {
+        log_error("%s", err.message);
+        return 1;
+    }
+    d.api.host_address = d.host_ports.address;
     d.api.open = strcmp(argv[2], "open") == 0;
     if (open_parts(&d, argv[1], strcmp(argv[2], "open") == 0, (unsigned)strtoul(argv[5], NULL, 10),
                    strcmp(argv[7], "any") == 0, &err) < 0 ||
@@ -196,6 +212,7 @@ int cellad_main(int argc, char **argv)
     }
     http_server_free(d.server);
     sandboxes_free(d.sandboxes);
+    port_doors_free(d.doors);
     webhook_free(d.webhook);
     auth_free(d.auth);
     store_close(d.store);

@@ -17,7 +17,8 @@ enum {
 /* argv: "cellad", data folder, "auth" or "open", log level, public URL or "", seconds between
  * samples of what sandboxes use, origins of pages or "", "any" or "public": where callbacks may go,
  * overcommit factors or "", capacity or "", pools that are to be there, each as pool_option.h says
- * and ended by a line break. */
-enum { CELLAD_ARGS = 11, CELLAD_KEY_LEN = 64 };
+ * and ended by a line break, the domain of sandboxes' host names or "off", which ports of the host
+ * are for sandboxes (api/port_doors.h). */
+enum { CELLAD_ARGS = 13, CELLAD_KEY_LEN = 64 };
 
 int cellad_main(int argc, char **argv);

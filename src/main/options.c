@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "api/port_doors.h"
+#include "api/port_host.h"
 #include "base/cleanup.h"
 #include "base/duration.h"
 #include "base/layout.h"
@@ -34,6 +36,8 @@ static const struct option_place places[] = {
     {"--data", VALUE, offsetof(struct server_options, data)},
     {"--user", VALUE, offsetof(struct server_options, user)},
     {"--public-url", VALUE, offsetof(struct server_options, public_url)},
+    {"--domain", VALUE, offsetof(struct server_options, domain)},
+    {"--ports", VALUE, offsetof(struct server_options, ports)},
     {"--volume-size", VALUE, offsetof(struct server_options, volume_size)},
     {"--storage", VALUE, offsetof(struct server_options, storage)},
     {"--log-level", VALUE, offsetof(struct server_options, log_level)},
@@ -58,6 +62,16 @@ static int check_admission(const struct server_options *options, struct error *e
     return 0;
 }
 
+static int check_ports(const struct server_options *options, struct error *err)
+{
+    struct door_range range;
+    if (strcmp(options->domain, "off") != 0 && port_domain_check(options->domain, err) < 0)
+        return error_prefix(err, "--domain");
+    if (door_range_parse(options->ports, &range, err) < 0)
+        return error_prefix(err, "--ports");
+    return 0;
+}
+
 static int add_pool(char *pools, const char *text, struct error *err)
 {
     struct pool_option option;
@@ -77,6 +91,8 @@ int server_options_parse(int argc, char **argv, struct server_options *ret_optio
         .listen = DEFAULT_LISTEN,
         .data = DEFAULT_DATA_DIR,
         .user = DEFAULT_USER,
+        .domain = DEFAULT_DOMAIN,
+        .ports = DEFAULT_PORTS,
         .storage = "auto",
         .log_level = "info",
     };
@@ -116,7 +132,7 @@ int server_options_parse(int argc, char **argv, struct server_options *ret_optio
         return error_set(err, ERROR_INVALID_ARGUMENT,
                          "--no-auth with --cors-origin '*' would let in every page of every "
                          "browser on this machine: name the origins");
-    if (check_admission(&options, err) < 0)
+    if (check_admission(&options, err) < 0 || check_ports(&options, err) < 0)
         return -1;
     *ret_options = options;
     return 0;

@@ -15,6 +15,8 @@ struct server_options {
     const char *data;
     const char *user;
     const char *public_url;       /* NULL: as each request's Host says */
+    const char *domain;           /* of sandboxes' host names; "off": they have none */
+    const char *ports;            /* of the host, as api/port_doors.h reads it */
     const char *cors_origin;      /* NULL: every origin, but none with no_auth; "none" */
     const char *volume_size;      /* as given: "20G"; NULL: the warden's default */
     uint64_t volume_bytes;        /* what that is */

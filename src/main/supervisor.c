@@ -183,6 +183,8 @@ static int exec_cellad(struct supervisor *s)
         s->options.overcommit != NULL ? s->options.overcommit : "",
         s->options.capacity != NULL ? s->options.capacity : "",
         s->options.pools,
+        s->options.domain,
+        s->options.ports,
     };
     execveat(program, "", (char **)argv, environ, AT_EMPTY_PATH);
     return -1;

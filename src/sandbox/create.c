@@ -229,6 +229,7 @@ int sandbox_new_lifespan(const struct lifespan *before, const struct lifespan_ch
         .max_age_s = rules.max_age_s,
         .expires_ms = rules.expires_ms,
         .on_expire = lifespan_action_text(rules.on_expire),
+        .wake = rules.wake,
     };
     return 0;
 }

@@ -72,7 +72,7 @@ bool lifespan_equal(const struct lifespan *a, const struct lifespan *b)
     for (int rule = 0; rule < LIFESPAN_RULES; rule++)
         if (value(a, rule) != value(b, rule))
             return false;
-    return a->on_expire == b->on_expire;
+    return a->on_expire == b->on_expire && a->wake == b->wake;
 }
 
 /* --- reading and checking --- */
@@ -155,6 +155,8 @@ int lifespan_merge(const struct lifespan *before, const struct lifespan_change *
     }
     if (change->sets & LIFESPAN_SETS_ACTION)
         after.on_expire = change->to.on_expire;
+    if (change->sets & LIFESPAN_SETS_WAKE)
+        after.wake = change->to.wake;
     if (check_max_age(before, &after, may_extend, err) < 0)
         return -1;
     *ret_after = after;

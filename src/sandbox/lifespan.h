@@ -15,6 +15,9 @@
  * is over is deleted. An end that deletes comes for stopped sandboxes too; one that stops has
  * nothing to do with them, and begins anew with the next start.
  *
+ * One that is stopped can be woken by whoever connects to a port of it, where that is set: a
+ * setting, not a rule, and it ends nothing.
+ *
  * Two clocks: spans are measured by the loop's, which never jumps, so that setting the machine's
  * clock neither ends a sandbox early nor keeps it for years. Age and date are wall-clock facts.
  */
@@ -39,10 +42,15 @@ struct lifespan {
     int64_t ttl_s, idle_s, max_age_s; /* 0: none */
     int64_t expires_ms;               /* Unix time; 0: none */
     enum lifespan_action on_expire;
+    bool wake; /* a connection to one of its ports starts it */
 };
 
-/* A change names what it sets, in bits (1 << rule; LIFESPAN_SETS_ACTION); the rest stays. */
-enum { LIFESPAN_SETS_ACTION = 1 << LIFESPAN_RULES, LIFESPAN_SETS_ALL = (2 << LIFESPAN_RULES) - 1 };
+/* A change names what it sets, in bits (1 << rule; LIFESPAN_SETS_…); the rest stays. */
+enum {
+    LIFESPAN_SETS_ACTION = 1 << LIFESPAN_RULES,
+    LIFESPAN_SETS_WAKE = 2 << LIFESPAN_RULES,
+    LIFESPAN_SETS_ALL = (4 << LIFESPAN_RULES) - 1
+};
 struct lifespan_change {
     unsigned sets;
     struct lifespan to;

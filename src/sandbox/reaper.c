@@ -225,6 +225,7 @@ const struct store_lifespan *sandbox_life_row(const struct sandbox *sb, struct a
         .max_age_s = life->rules.max_age_s,
         .expires_ms = life->rules.expires_ms,
         .on_expire = lifespan_action_text(life->rules.on_expire),
+        .wake = life->rules.wake,
         .ttl_from_ms = to_wall(life->ttl_from_ms, &now),
         .active_ms = to_wall(life->active_ms, &now),
     };
@@ -257,7 +258,8 @@ int sandbox_lifespan_of(const struct store_lifespan *row, struct lifespan *ret_r
     struct lifespan rules = {.ttl_s = row->ttl_s,
                              .idle_s = row->idle_s,
                              .max_age_s = row->max_age_s,
-                             .expires_ms = row->expires_ms};
+                             .expires_ms = row->expires_ms,
+                             .wake = row->wake};
     if (row->on_expire != NULL && lifespan_action_parse(row->on_expire, &rules.on_expire, err) < 0)
         return -1;
     *ret_rules = rules;

@@ -208,7 +208,8 @@ int sandboxes_recover(struct sandboxes *s, struct error *err)
     if (store_last_revision(s->store, &s->revision, err) < 0 || sandboxes_load_groups(s, err) < 0 ||
         store_load_all(s->store, &load, err) < 0 || sandboxes_load_tallies(s, err) < 0 ||
         sandboxes_load_lifespans(s, err) < 0 || sandboxes_load_previews(s, err) < 0 ||
-        sandboxes_load_monitors(s, err) < 0 || pools_load(s, err) < 0)
+        sandboxes_load_ports(s, err) < 0 || sandboxes_load_monitors(s, err) < 0 ||
+        pools_load(s, err) < 0)
         return -1;
 
     struct census census = {0};

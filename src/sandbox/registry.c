@@ -190,6 +190,7 @@ void sandbox_remove(struct sandbox *sb)
     sandbox_life_forget(sb);
     pools_abandon(sb);
     sandbox_forget_previews(sb);
+    sandbox_forget_ports(sb);
     sandbox_forget_monitors(sb);
     co_cond_wake_all(&sb->changed);
     sandbox_drop(sb);

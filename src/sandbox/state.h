@@ -18,6 +18,7 @@
 #include "sandbox/monitors.h"
 #include "sandbox/logs.h"
 #include "sandbox/metrics.h"
+#include "sandbox/publish.h"
 #include "sandbox/sandbox.h"
 #include "sandbox/spec.h"
 
@@ -123,6 +124,8 @@ struct sandbox {
     bool limiting;          /* it is being made so; agent_ready is woken afterwards */
     bool had_terminals;
     struct preview *previews;
+    struct published *ports;    /* by number */
+    struct co_cond port_served; /* woken when somebody is done with the start of a port's command */
     struct monitor *monitors;
     unsigned monitor_count;
     unsigned tunnels;            /* open ones, idle ones included */
@@ -161,6 +164,15 @@ struct machine_words {
     bool looking;
 };
 
+/* publish.c's: the host's ports that are for sandboxes. */
+struct host_ports {
+    uint16_t from, to;
+    unsigned next;         /* where the search for a free one begins */
+    struct published *all; /* those that have one, by it */
+    struct port_gate gate; /* zeros: not yet, or not any more */
+    struct timer again;    /* for those that could not be opened */
+};
+
 struct sandboxes {
     struct loop *loop;
     struct store *store;
@@ -169,6 +181,7 @@ struct sandboxes {
     struct sandbox *names;    /* by workspace/name */
     struct group *groups;     /* by workspace/name, oldest first */
     struct preview *previews; /* by id */
+    struct host_ports host_ports;
     struct admission admission;
     struct machine_words words;
     uint64_t revision;
@@ -382,6 +395,27 @@ bool sandbox_is_monitor(const struct sandbox *sb);   /* whether one of its monit
 /* previews.c */
 int sandboxes_load_previews(struct sandboxes *s, struct error *err); /* sandboxes come first */
 void sandbox_forget_previews(struct sandbox *sb); /* their rows go with the sandbox's */
+
+/* publish.c */
+int sandboxes_load_ports(struct sandboxes *s, struct error *err); /* sandboxes come first */
+void sandbox_forget_ports(struct sandbox *sb); /* their rows go with the sandbox's */
+
+/* port_command.c */
+/* Whether there is a command that serves the port. */
+bool sandbox_port_has_command(struct sandbox *sb, uint16_t port);
+/* 0 when somebody listens there, PORT_NOT_LISTENING when nobody does. */
+typedef int port_listens(struct sandbox *sb, uint16_t port, void *ctx, struct error *err);
+/* Has it started, unless that was done a moment ago, and waits until `listens` is content or it is
+ * clear that nothing comes: PORT_NOT_LISTENING tells why. One caller does it, the others wait. The
+ * sandbox is held; err is not NULL. */
+int sandbox_serve_port(struct sandbox *sb, uint16_t port, port_listens *listens, void *ctx,
+                       struct error *err);
+
+/* wake.c */
+/* Starts a sandbox that is stopped, if it is to be woken by those who connect to it. NOT_RUNNING
+ * when it is not to be; those of sandboxes_start(). Returns before it runs. */
+int sandbox_wake(struct sandboxes *s, const char *workspace, const char *name, uint16_t port,
+                 struct error *err);
 
 /* tunnel.c */
 void tunnels_close_idle(struct sandbox *sb);

@@ -3,7 +3,9 @@
 
 /*
  * Streams to TCP ports inside a sandbox: to its own loopback and nowhere else. On coroutines; waits
- * for a sandbox that is being made, as in processes.h.
+ * for a sandbox that is being made, as in processes.h; starts one that is stopped where it is to be
+ * woken (sandbox/lifespan.h), and the command that serves the port (sandbox/publish.h) when nothing
+ * listens there.
  *
  * A tunnel is a plain connected socket (non-blocking), and ends when its peer inside does: stopping
  * a sandbox ends all of them. There are at most TUNNELS_MAX per sandbox.
@@ -18,7 +20,8 @@
 struct tunnel;
 
 /* may_reuse: one that tunnel_keep() put aside for this port will do (its peer may close it at any
- * moment). PORT_NOT_LISTENING, SANDBOX_NOT_FOUND, NOT_RUNNING, LIMIT_EXCEEDED, TIMEOUT. */
+ * moment). err is not NULL. PORT_NOT_LISTENING, SANDBOX_NOT_FOUND, NOT_RUNNING, LIMIT_EXCEEDED,
+ * TIMEOUT; when it has to be woken those of sandboxes_start(). */
 int sandbox_tunnel(struct sandboxes *s, const char *workspace, const char *name, uint16_t port,
                    bool may_reuse, struct tunnel **ret_tunnel, struct error *err);
 

@@ -16,7 +16,7 @@ int store_write_lifespan(struct sql_db *db, const char *sandbox_id,
     const struct sql_param params[] = {
         PARAM_TEXT(sandbox_id),      PARAM_INT(row->ttl_s),      PARAM_INT(row->idle_s),
         PARAM_INT(row->max_age_s),   PARAM_INT(row->expires_ms), PARAM_TEXT(row->on_expire),
-        PARAM_INT(row->ttl_from_ms), PARAM_INT(row->active_ms),
+        PARAM_INT(row->ttl_from_ms), PARAM_INT(row->active_ms),  PARAM_INT(row->wake),
     };
     return sql_run(db, SQL_LIFESPAN_PUT, params, ARRAY_LEN(params), "storing a life span", err);
 }
@@ -57,6 +57,7 @@ static int load_lifespan(void *ctx, sqlite3_stmt *row, struct error *err)
         .on_expire = (const char *)sqlite3_column_text(row, 5),
         .ttl_from_ms = sqlite3_column_int64(row, 6),
         .active_ms = sqlite3_column_int64(row, 7),
+        .wake = sqlite3_column_int(row, 8) != 0,
     };
     return load->each(load->ctx, (const char *)sqlite3_column_text(row, 0), &lifespan, err);
 }

@@ -198,6 +198,19 @@ const struct migration schema_migrations[] = {
          ") STRICT, WITHOUT ROWID;"
          "CREATE TRIGGER spare_claimed AFTER UPDATE OF status ON sandbox"
          " WHEN NEW.status = 'running' BEGIN DELETE FROM spare WHERE id = NEW.id; END;"},
+    {13, "CREATE TABLE published_port ("
+         "  sandbox TEXT NOT NULL REFERENCES sandbox (id) ON DELETE CASCADE,"
+         "  port INTEGER NOT NULL,"
+         "  protocol TEXT NOT NULL,"
+         "  access TEXT NOT NULL,"
+         "  host_port INTEGER UNIQUE," /* NULL: none */
+         "  command TEXT,"
+         "  generation TEXT NOT NULL,"
+         "  created_ms INTEGER NOT NULL, updated_ms INTEGER NOT NULL,"
+         "  created_by TEXT NOT NULL,"
+         "  PRIMARY KEY (sandbox, port)"
+         ") STRICT, WITHOUT ROWID;"
+         "ALTER TABLE lifespan ADD COLUMN wake INTEGER NOT NULL DEFAULT 0;"},
 };
 const size_t schema_migration_count = ARRAY_LEN(schema_migrations);
 

@@ -110,14 +110,14 @@ static const char *const texts[SQL_COUNT] = {
     [SQL_MONITOR_PORTS_OF] = "SELECT port, told FROM monitor_port WHERE sandbox = ?1 AND pid = ?2",
     [SQL_LIFESPAN_PUT] =
         "INSERT INTO lifespan (sandbox, ttl_s, idle_s, max_age_s, expires_ms, on_expire,"
-        "                      ttl_from_ms, active_ms)"
-        " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)"
+        "                      ttl_from_ms, active_ms, wake)"
+        " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)"
         " ON CONFLICT (sandbox) DO UPDATE SET"
         "  ttl_s = ?2, idle_s = ?3, max_age_s = ?4, expires_ms = ?5, on_expire = ?6,"
-        "  ttl_from_ms = ?7, active_ms = ?8",
+        "  ttl_from_ms = ?7, active_ms = ?8, wake = ?9",
     [SQL_LIFESPAN_USED] = "UPDATE lifespan SET active_ms = ?2 WHERE sandbox = ?1",
     [SQL_LIFESPAN_ALL] = "SELECT sandbox, ttl_s, idle_s, max_age_s, expires_ms, on_expire,"
-                         "       ttl_from_ms, active_ms FROM lifespan",
+                         "       ttl_from_ms, active_ms, wake FROM lifespan",
     [SQL_PREVIEW_PUT] =
         "INSERT INTO preview (id, sandbox, name, port, public, expires_ms, created_ms, updated_ms,"
         "                     created_by, request_headers, response_headers, spec)"
@@ -137,6 +137,17 @@ static const char *const texts[SQL_COUNT] = {
                                 " AND expires_ms <> 0 AND expires_ms <= ?2",
     [SQL_PREVIEW_TOKENS_OF] = "SELECT name, token, expires_ms, created_ms FROM preview_token"
                               " WHERE preview = ?1 ORDER BY created_ms, name",
+
+    [SQL_PORT_PUT] = "INSERT INTO published_port (sandbox, port, protocol, access, host_port,"
+                     "                            command, generation, created_ms, updated_ms,"
+                     "                            created_by)"
+                     " VALUES (?1, ?2, ?3, ?4, nullif(?5, 0), ?6, ?7, ?8, ?9, ?10)"
+                     " ON CONFLICT (sandbox, port) DO UPDATE SET"
+                     "  access = ?4, command = ?6, generation = ?7, updated_ms = ?9",
+    [SQL_PORT_DELETE] = "DELETE FROM published_port WHERE sandbox = ?1 AND port = ?2",
+    [SQL_PORT_ALL] = "SELECT sandbox, port, protocol, access, host_port, command, generation,"
+                     "       created_ms, updated_ms, created_by"
+                     " FROM published_port ORDER BY created_ms, sandbox, port",
 
     [SQL_POOL_PUT] = "INSERT INTO pool (name, image, cpu, memory, disk, trust_level, security,"
                      "                  size, ttl_s, at_once, created_ms, updated_ms, created_by,"

@@ -28,6 +28,7 @@ struct store_lifespan {
     const char *on_expire;                        /* "stop", "delete"; NULL: as usual */
     int64_t ttl_from_ms;                          /* when the ttl began to count */
     int64_t active_ms;                            /* of the last use that is known */
+    bool wake;                                    /* a connection starts it */
 };
 
 struct store_sandbox {
@@ -249,6 +250,27 @@ struct store_load_previews {
 };
 int store_load_previews(struct store *store, const struct store_load_previews *load,
                         struct error *err);
+
+/* Ports of sandboxes that are published; they go with the sandbox. */
+struct store_port {
+    const char *sandbox_id;
+    unsigned port;
+    const char *protocol, *access; /* sandbox/publish.h's texts */
+    unsigned host_port;            /* different for each; 0: none */
+    const char *command;           /* NULL: none */
+    const char *generation;        /* of its tokens */
+    int64_t created_ms, updated_ms;
+    const char *created_by;
+};
+/* Inserts, or replaces access, command and generation. SANDBOX_NOT_FOUND when that is gone,
+ * PORT_IN_USE when another one has the host's port. */
+int store_put_port(struct store *store, const struct store_port *row, struct error *err);
+/* Fine when it is not there. */
+int store_delete_port(struct store *store, const char *sandbox_id, unsigned port,
+                      struct error *err);
+int store_load_ports(struct store *store,
+                     int (*each)(void *ctx, const struct store_port *row, struct error *err),
+                     void *ctx, struct error *err);
 
 /* Who is to be told of the ports of a process; they go with the sandbox. */
 struct store_monitor {

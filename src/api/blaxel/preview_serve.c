@@ -12,28 +12,14 @@
 #include "api/blaxel/handlers.h"
 #include "api/blaxel/routes.h"
 #include "api/call.h"
+#include "api/cookie.h"
 #include "api/origin.h"
 #include "api/port_proxy.h"
 #include "auth/auth.h"
 #include "sandbox/previews.h"
 
 #define TOKEN_FIELD "X-Blaxel-Preview-Token"
-#define TOKEN_NAME  "bl_preview_token" /* in a query, and of our cookie */
-
-/* The value of a cookie, in the arena; NULL when there is none of that name. */
-static const char *cookie(struct http_exchange *x, const char *name)
-{
-    const char *at = http_header(x, "Cookie");
-    size_t name_len = strlen(name);
-    while (at != NULL && *at != '\0') {
-        at += strspn(at, "; ");
-        size_t len = strcspn(at, ";");
-        if (len > name_len && at[name_len] == '=' && strncmp(at, name, name_len) == 0)
-            return arena_dup(http_arena(x), at + name_len + 1, len - name_len - 1);
-        at += len;
-    }
-    return NULL;
-}
+#define TOKEN_NAME  COOKIE_PREVIEW /* in a query, and of our cookie */
 
 struct visitor {
     const char *token;    /* NULL: none was shown */
@@ -49,7 +35,7 @@ static int visitor_read(struct http_exchange *x, struct visitor *ret_visitor, st
     if (visitor.token == NULL)
         visitor.token = visitor.in_query;
     if (visitor.token == NULL)
-        visitor.token = cookie(x, TOKEN_NAME);
+        visitor.token = cookie_get(http_arena(x), http_header(x, "Cookie"), TOKEN_NAME);
     *ret_visitor = visitor;
     return 0;
 }

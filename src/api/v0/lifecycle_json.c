@@ -12,6 +12,7 @@ struct fields {
     const char *spans[LIFESPAN_EXPIRES];
     const char *expires;
     const char *on_expire;
+    bool wake;
 };
 
 #define SPAN(name, rule)                                                                           \
@@ -26,6 +27,7 @@ static const struct json_field rows[] = {
     SPAN("maxAge", LIFESPAN_MAX_AGE),
     {"expires", JSON_STRING, .offset = offsetof(struct fields, expires)},
     {"onExpire", JSON_STRING, .offset = offsetof(struct fields, on_expire)},
+    {"wakeOnConnect", JSON_BOOL, .offset = offsetof(struct fields, wake)},
 };
 
 static int read_spans(const struct fields *fields, struct lifespan *span, struct error *err)
@@ -57,6 +59,7 @@ static int read_fields(struct arena *arena, yyjson_val *object, struct lifespan 
     if (fields.on_expire != NULL &&
         lifespan_action_parse(fields.on_expire, &span.on_expire, err) < 0)
         return -1;
+    span.wake = fields.wake;
     *ret_span = span;
     return 0;
 }
@@ -93,7 +96,7 @@ void lifecycle_to_json(yyjson_mut_doc *doc, yyjson_mut_val *spec, const struct l
     const int64_t values[] = {span->ttl_s, span->idle_s, span->max_age_s};
     const char *action = lifespan_action_text(span->on_expire);
     char text[DURATION_TEXT_SIZE], date[TIME_TEXT_SIZE];
-    if (lifespan_is_none(span) && action == NULL)
+    if (lifespan_is_none(span) && action == NULL && !span->wake)
         return;
     yyjson_mut_val *lifecycle = yyjson_mut_obj_add_obj(doc, spec, "lifecycle");
     for (size_t i = 0; i < ARRAY_LEN(values); i++) {
@@ -108,4 +111,6 @@ void lifecycle_to_json(yyjson_mut_doc *doc, yyjson_mut_val *spec, const struct l
     }
     if (action != NULL)
         yyjson_mut_obj_add_str(doc, lifecycle, "onExpire", action);
+    if (span->wake)
+        yyjson_mut_obj_add_bool(doc, lifecycle, "wakeOnConnect", true);
 }

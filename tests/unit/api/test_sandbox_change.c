@@ -125,6 +125,8 @@ static void lifecycles(void **state)
         {"{\"lifecycle\":null}", true, LIFESPAN_SETS_ALL, {0}},
         {"{\"lifecycle\":{\"ttl\":90,\"idleTimeout\":null}}", true, TTL | IDLE, {.ttl_s = 90}},
         {"{\"lifecycle\":{\"onExpire\":null}}", true, LIFESPAN_SETS_ACTION, {0}},
+        {"{\"lifecycle\":{\"wakeOnConnect\":true}}", true, LIFESPAN_SETS_WAKE, {.wake = true}},
+        {"{\"lifecycle\":{\"wakeOnConnect\":null}}", true, LIFESPAN_SETS_WAKE, {0}},
         {"{\"lifecycle\":{\"expires\":\"2023-10-10T15:30:00Z\"}}",
          true,
          1 << LIFESPAN_EXPIRES,

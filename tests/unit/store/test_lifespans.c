@@ -46,7 +46,7 @@ static void test_life(void **state)
     struct fixture *f = *state;
     struct error err = {0};
     struct store_sandbox one = make_sandbox("one", "box"), two = make_sandbox("two", "other");
-    struct store_lifespan span = {1, 2, 3, 4000, NULL, 5000, 6000};
+    struct store_lifespan span = {1, 2, 3, 4000, NULL, 5000, 6000, true};
     one.lifespan = &span;
     assert_int_equal(store_put_sandbox(f->store, &one, NULL, &err), 0);
     assert_int_equal(store_put_sandbox(f->store, &two, NULL, &err), 0);
@@ -60,6 +60,7 @@ static void test_life(void **state)
     assert_int_equal(seen.row.expires_ms, 4000);
     assert_int_equal(seen.row.ttl_from_ms, 5000);
     assert_int_equal(seen.row.active_ms, 6000);
+    assert_true(seen.row.wake);
 
     span.on_expire = "stop";
     span.ttl_s = 10;
