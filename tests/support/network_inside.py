@@ -6,6 +6,7 @@ Everything gives a dict of plain values: 'got' (text of what came back), 'error'
 "timeout", or None). QUICK is for what must not work: whether it was reached is for the world to say.
 PATIENT is for what must."""
 
+import contextlib
 import errno
 import json
 import pathlib
@@ -16,6 +17,9 @@ import threading
 import time
 
 import world_dns
+
+with contextlib.suppress(ImportError):  # which is not there inside
+    from cella_server import wait_until
 
 QUICK, PATIENT = 2.5, 30
 FOLDER = "/var/tmp/probe"
@@ -33,24 +37,32 @@ class Box:
     def __getattr__(self, name):
         return getattr(self.sandbox, name)
 
-    def do(self, source, timeout=90, user="root", **values):
-        """Runs `source`, which sets `result` (or is an expression), with the values as its variables."""
-        if "\n" not in source.strip() and not source.strip().startswith("result"):
-            source = f"result = {source}"
+    def program(self, source, values):
+        """Writes a program that has everything below; gives the command that runs it."""
         path = f"{FOLDER}/t{time.monotonic_ns()}.py"
-        self.sandbox.write(path, f"""
-import sys
-sys.path.insert(0, {FOLDER!r})
-from network_inside import *
-globals().update(json.loads({json.dumps(values)!r}))
-{source}
-print()
-print(json.dumps(result))
-""")
-        python = f"exec python3 -B {path}"
-        done = self.sandbox.exec(python if user == "root" else f"exec su user -c '{python}'", timeout=timeout)
+        self.sandbox.write(path, f"import sys\nsys.path.insert(0, {FOLDER!r})\nfrom network_inside import *\n"
+                           f"globals().update(json.loads({json.dumps(values)!r}))\n{source}")
+        return f"exec python3 -B {path}"
+
+    def do(self, source, timeout=90, **values):
+        """Runs `source`, an expression or lines that set `result`, with the values as variables; gives it."""
+        if "result = " not in source and "result, " not in source:
+            source = f"result = ({source})"
+        done = self.sandbox.exec(self.program(source + "\nprint()\nprint(json.dumps(result))\n", values),
+                                 timeout=timeout)
         assert done.exit_code == 0, done
         return json.loads(done.stdout.rsplit("\n", 2)[-2])
+
+    @contextlib.contextmanager
+    def doing(self, source, **values):
+        """Runs `source` for as long as the block does, from when it has printed "ready" on; gives what tells
+        its output so far."""
+        pid = self.sandbox.spawn(self.program(source, values))
+        try:
+            wait_until(lambda: "ready" in self.sandbox.logs(pid)["stdout"], 60, lambda: self.sandbox.logs(pid))
+            yield lambda: self.sandbox.logs(pid)["stdout"]
+        finally:
+            self.sandbox.request("POST", f"/process/{pid}/kill")
 
 
 def outcome(function):
@@ -63,6 +75,8 @@ def outcome(function):
         return {"got": "", "error": f"ssl: {refused.reason}"}
     except OSError as refused:
         return {"got": "", "error": errno.errorcode.get(refused.errno, str(refused))}
+    except (ValueError, IndexError, struct.error):
+        return {"got": "", "error": "malformed"}
 
 
 def together(functions):
@@ -213,3 +227,74 @@ def addresses(name, **options):
     """The A records that the sandbox is told; [] for none."""
     found = ask(name, **options)
     return [text for kind, _, text in found.get("answers", []) if kind == "A"]
+
+
+# --- messages that a library would not make ---
+
+
+def extension(number, body):
+    return struct.pack(">HH", number, len(body)) + body
+
+
+def server_names(names, kind=0):
+    """The extension that names hosts; a text is written byte by byte, whatever it holds."""
+    entries = b"".join(struct.pack(">BH", kind, len(as_bytes(name))) + as_bytes(name) for name in names)
+    return extension(0, struct.pack(">H", len(entries)) + entries)
+
+
+def client_hello(extensions, versions=b"\x02\x03\x04", records=1, padding=0):
+    """A ClientHello in so many records, with these extensions and what TLS 1.3 needs."""
+    if padding:
+        extensions = extensions + extension(21, b"\0" * padding)
+    extensions += extension(43, versions) + extension(10, b"\0\x04\0\x1d\0\x17") + \
+        extension(13, b"\0\x08\x04\x03\x08\x04\x04\x01\x08\x05") + \
+        extension(51, b"\0\x24\0\x1d\0\x20" + b"\x09" * 32)
+    body = b"\x03\x03" + b"R" * 32 + b"\x20" + b"S" * 32 + b"\0\x06\x13\x01\x13\x02\x13\x03" + b"\x01\0" + \
+        struct.pack(">H", len(extensions)) + extensions
+    message = b"\x01" + struct.pack(">I", len(body))[1:] + body
+    size = -(-len(message) // records)
+    return b"".join(b"\x16\x03\x01" + struct.pack(">H", len(message[at:at + size])) + message[at:at + size]
+                    for at in range(0, len(message), size))
+
+
+def served(result):
+    """Whether a TLS server answered: its hello is a handshake record, a refusal an alert or nothing."""
+    return result["got"][:1] == "\x16"
+
+
+def udp_from(source, address, port, data="hello", timeout=QUICK):
+    """A datagram from an address that need not be one's own (IP_FREEBIND)."""
+    def go():
+        with socket.socket(family_of(address), socket.SOCK_DGRAM) as sock:
+            sock.settimeout(timeout)
+            sock.setsockopt(socket.IPPROTO_IP, 15, 1)
+            sock.bind((source, 0))
+            sock.sendto(data.encode(), (address, port))
+            return {"got": sock.recv(65536).decode("latin-1"), "error": None}
+    return outcome(go)
+
+
+def tcp_from(source, address, port, timeout=QUICK):
+    def go():
+        with socket.socket(family_of(address)) as sock:
+            sock.settimeout(timeout)
+            sock.setsockopt(socket.IPPROTO_IP, 15, 1)
+            sock.bind((source, 0))
+            sock.connect((address, port))
+            return {"got": "connected", "error": None}
+    return outcome(go)
+
+
+def own_address():
+    """The address that this sandbox's packets have."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+        sock.connect(("45.91.0.10", 9))
+        return sock.getsockname()[0]
+
+
+def gateway():
+    for line in open("/proc/net/route", encoding="ascii"):
+        fields = line.split()
+        if fields[1] == "00000000":
+            return socket.inet_ntoa(struct.pack("<I", int(fields[2], 16)))
+    raise OSError(errno.ENOENT, "no default route")

@@ -133,8 +133,10 @@ class Services:
         while True:
             sock, source = listener.accept()
             here = sock.getsockname()
-            event = self.diary.add("tcp", service=kind, address=plain(here[0]), port=here[1],
-                                   source=plain(source[0]), bytes=0)
+            event = {"service": kind, "address": plain(here[0]), "port": here[1], "source": plain(source[0]),
+                     "bytes": 0}
+            if kind != "dns":  # whose questions are noted one by one
+                event = self.diary.add("tcp", **event)
             threading.Thread(target=self._serve, args=(sock, event, serve), daemon=True).start()
 
     def _serve(self, sock, event, serve):
@@ -163,14 +165,15 @@ class Services:
             info = next((value for level, number, value in extra
                          if level == socket.IPPROTO_IPV6 and number == IPV6_PKTINFO), None)
             here = plain(socket.inet_ntop(socket.AF_INET6, info[:16])) if info else "?"
-            self.diary.add("udp", service=kind, address=here, port=port, source=plain(source[0]),
-                           bytes=len(data))
+            if kind != "dns":
+                self.diary.add("udp", service=kind, address=here, port=port, source=plain(source[0]),
+                               bytes=len(data))
             # The answer comes from the address that was asked, whichever it was.
             back = [(socket.IPPROTO_IPV6, IPV6_PKTINFO, info[:16] + b"\0" * 4)] if info else []
 
             def answer(data=data, source=source, back=back, here=here):
                 with contextlib.suppress(OSError, ValueError, IndexError, struct.error):
-                    for message in (self.dns(data, here, False) if kind == "dns" else [data]):
+                    for message in (self.dns(data, here, plain(source[0]), False) if kind == "dns" else [data]):
                         sock.sendmsg([message], back, 0, source)
 
             if kind == "dns":
@@ -298,9 +301,9 @@ class Services:
                      f"Content-Length: {len(text)}\r\n\r\n".encode() + text)
         return "close" not in values.get("connection", "") and not noted["line"].endswith("HTTP/1.0")
 
-    def dns(self, data, address, tcp):
+    def dns(self, data, address, source, tcp):
         asked = parse(data)
-        self.diary.add("dns", address=address, name=asked["name"], type=asked["type"], tcp=tcp,
+        self.diary.add("dns", address=address, source=source, name=asked["name"], type=asked["type"], tcp=tcp,
                        id=asked["id"], bytes=len(data))
         return [message for message in self.zone.answers(data, tcp) if message]
 
@@ -308,7 +311,7 @@ class Services:
         peer = Peer(sock)
         while True:
             data = peer.exactly(struct.unpack(">H", peer.exactly(2))[0])
-            for message in self.dns(data, event["address"], True):
+            for message in self.dns(data, event["address"], event["source"], True):
                 sock.sendall(struct.pack(">H", len(message)) + message)
 
     # --- orders ---
