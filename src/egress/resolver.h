@@ -16,7 +16,7 @@
 #include "loop/loop.h"
 #include "network/address.h"
 
-enum { RESOLVER_SERVERS_MAX = 3 };
+enum { RESOLVER_SERVERS_MAX = 8 };
 
 struct resolver_server {
     struct net_address address;

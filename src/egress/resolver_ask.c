@@ -24,6 +24,7 @@
 enum {
     TRY_MS = 2000,
     ROUNDS = 2,
+    TRIES_MAX = 6, /* of all servers together */
     STRANGE_MAX = 64, /* datagrams that are no answer, before the server is given up on */
     QUESTION_BYTES_MAX = 512,
 };
@@ -172,7 +173,7 @@ static int ask_all(struct ask *ask, struct error *err)
     if (r->server_count == 0)
         return error_set(err, ERROR_UPSTREAM_FAILED, "there is no name server to ask");
     size_t first = r->preferred;
-    for (size_t i = 0; i < ROUNDS * r->server_count; i++) {
+    for (size_t i = 0; i < ROUNDS * r->server_count && i < TRIES_MAX; i++) {
         size_t at = (first + i) % r->server_count;
         struct error why = {0};
         if (ask_server(ask, &r->servers[at], &why) == 0) {

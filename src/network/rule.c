@@ -116,7 +116,7 @@ static int parse_host(struct slice host, struct net_rule *rule, struct error *er
 int net_rule_parse(struct slice text, struct net_rule *ret_rule, struct error *err)
 {
     struct net_rule rule = {.low = 1, .high = 65535};
-    if (text.len == 0)
+    if (text.data == NULL || text.len == 0)
         return error_set(err, ERROR_INVALID_ARGUMENT,
                          "a rule is empty: write for example "
                          "*.example.com:443 or 203.0.113.0/24");

@@ -196,7 +196,8 @@ class Server:
 
     def start(self):
         """Starts it (again, on the same folder) and waits until it answers."""
-        command = [*self.prefix, self.bin / "cella", "server", "--data", self.data, "--listen", "127.0.0.1:0",
+        listen = [] if "--listen" in self.args else ["--listen", "127.0.0.1:0"]
+        command = [*self.prefix, self.bin / "cella", "server", "--data", self.data, *listen,
                    "--volume-size", "20G", *self.args]
         with open(self.log_path, "ab") as log:
             self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log,

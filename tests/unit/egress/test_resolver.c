@@ -262,7 +262,7 @@ static void test_servers(void **state)
     assert_int_equal(resolver_add_server(&resolver, "[2620:fe::fe]:5353", &err), 0);
     assert_int_equal(resolver_add_server(&resolver, "dns.example", &err), -1);
     assert_int_equal(resolver_add_server(&resolver, "2620:fe::9", &err), 0);
-    assert_int_equal(resolver_add_server(&resolver, "9.9.9.10", &err), -1);
+    assert_int_equal(resolver_add_server(&resolver, "9.9.9.9 9.9.9.9", &err), -1);
     assert_int_equal(resolver.servers[1].port, 5353);
     assert_int_equal(resolver.servers[2].port, 53);
     resolver_describe(&resolver, text, sizeof(text));
