@@ -11,6 +11,12 @@ route_handler ops_health;
 /* v0/keys.c, v0/oauth.c */
 route_handler v0_key_list, v0_key_create, v0_key_get, v0_key_delete, v0_whoami, v0_oauth_token;
 
+/* v0/secrets.c */
+route_handler v0_secret_list, v0_secret_create, v0_secret_get, v0_secret_put, v0_secret_delete;
+
+/* v0/sandbox_ca.c */
+route_handler v0_sandbox_ca_get, v0_sandbox_ca_put, v0_sandbox_ca_delete;
+
 /* v0/workspaces.c */
 route_handler v0_workspace_list, v0_workspace_create, v0_workspace_get, v0_workspace_delete;
 

@@ -44,6 +44,12 @@ const struct route api_routes[] = {
     KEYS("GET",    "/api-keys/{id}",            SCOPE_ADMIN,  v0_key_get),
     KEYS("DELETE", "/api-keys/{id}",            SCOPE_ADMIN,  v0_key_delete),
 
+    ROUTE("GET",    "/v0/secrets",              SCOPE_READ,   v0_secret_list),
+    ROUTE("POST",   "/v0/secrets",              SCOPE_ADMIN,  v0_secret_create),
+    ROUTE("GET",    "/v0/secrets/{secret}",     SCOPE_READ,   v0_secret_get),
+    ROUTE("PUT",    "/v0/secrets/{secret}",     SCOPE_ADMIN,  v0_secret_put),
+    ROUTE("DELETE", "/v0/secrets/{secret}",     SCOPE_ADMIN,  v0_secret_delete),
+
     ROUTE("GET",    "/v0/pools",                SCOPE_SERVER, v0_pool_list),
     ROUTE("POST",   "/v0/pools",                SCOPE_SERVER, v0_pool_create),
     ROUTE("GET",    "/v0/pools/{pool}",         SCOPE_SERVER, v0_pool_get),
@@ -81,6 +87,11 @@ const struct route api_routes[] = {
     ROUTE("POST",   "/v0/groups/{group}/sandbox", SCOPE_WRITE, v0_sandbox_create),
 
     ROUTE("POST",   "/v0/sandbox/{name}/resize", SCOPE_WRITE, v0_sandbox_resize),
+
+
+    ROUTE("GET",    "/v0/sandbox/{name}/network/ca", SCOPE_READ, v0_sandbox_ca_get),
+    ROUTE("PUT",    "/v0/sandbox/{name}/network/ca", SCOPE_WRITE, v0_sandbox_ca_put),
+    ROUTE("DELETE", "/v0/sandbox/{name}/network/ca", SCOPE_WRITE, v0_sandbox_ca_delete),
 
     ROUTE("GET",    "/v0/machine",              SCOPE_READ,   v0_machine),
     ROUTE("GET",    "/v0/metrics",              SCOPE_READ,   v0_metrics),

@@ -144,8 +144,11 @@ void auth_free(struct auth *auth)
         HASH_DELETE(by_name, auth->workspaces, workspace);
         free(workspace);
     }
+    auth_forget_secrets(auth, NULL);
+    auth_forget_cas(auth);
     throttle_release(&auth->throttle);
     OPENSSL_cleanse(auth->token_secret, sizeof(auth->token_secret));
+    OPENSSL_cleanse(auth->seal_key, sizeof(auth->seal_key));
     free(auth);
 }
 

@@ -103,3 +103,16 @@ int authority_make(const char *name, struct buf *certificate, struct buf *key, s
         return -1;
     return buf_check(key, "the key", err);
 }
+
+int authority_hash(const char *certificate, char out[AUTHORITY_HASH_SIZE], struct error *err)
+{
+    BIO *text = BIO_new_mem_buf(certificate, -1);
+    _cleanup_(cleanup_x509) X509 *cert =
+        text == NULL ? NULL : PEM_read_bio_X509(text, NULL, NULL, NULL);
+    BIO_free(text);
+    ERR_clear_error();
+    if (cert == NULL)
+        return error_set(err, ERROR_INTERNAL, "this is no certificate");
+    snprintf(out, AUTHORITY_HASH_SIZE, "%08lx", X509_subject_name_hash(cert));
+    return 0;
+}

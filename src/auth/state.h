@@ -6,6 +6,7 @@
 #include <uthash.h>
 
 #include "auth/auth.h"
+#include "auth/seal.h"
 #include "auth/throttle.h"
 
 enum { TOKEN_SECRET_SIZE = 32, HASH_PREFIX_LEN = 16 };
@@ -33,12 +34,22 @@ struct auth {
     struct workspace *workspaces; /* by name */
     unsigned char token_secret[TOKEN_SECRET_SIZE];
     struct throttle throttle;
+    struct secret *secrets; /* secrets.c's, by workspace and name */
+    struct sandbox_ca *cas; /* sandbox_ca.c's, by sandbox */
+    unsigned char seal_key[SEAL_KEY_SIZE];
 };
 
 /* auth.c */
 struct key *auth_find_key(const struct auth *auth, const char *id);
 int auth_insert_key(struct auth *auth, const struct store_key *row, struct error *err);
 void auth_remove_key(struct auth *auth, struct key *key);
+
+/* secrets.c: out of memory; of all workspaces when it is NULL */
+void auth_forget_secrets(struct auth *auth, const char *workspace);
+
+/* sandbox_ca.c */
+int auth_load_cas(struct auth *auth, struct error *err);
+void auth_forget_cas(struct auth *auth);
 
 /* workspaces.c */
 int auth_insert_workspace(struct auth *auth, const struct store_workspace *row, struct error *err);

@@ -177,6 +177,7 @@ int auth_workspace_delete(struct auth *auth, const char *name, struct error *err
         if (strcmp(key->row.workspace, name) == 0)
             auth_remove_key(auth, key);
     }
+    auth_forget_secrets(auth, name);
     struct workspace *workspace = find(auth, name);
     if (workspace != NULL) {
         HASH_DELETE(by_name, auth->workspaces, workspace);

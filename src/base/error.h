@@ -48,6 +48,7 @@
     X(TOKEN_NOT_FOUND, 404, 3)                                                                     \
     X(TERMINAL_NOT_FOUND, 404, 3)                                                                  \
     X(POOL_NOT_FOUND, 404, 3)                                                                      \
+    X(SECRET_NOT_FOUND, 404, 3)                                                                    \
     X(METHOD_NOT_ALLOWED, 405, 1)                                                                  \
     X(REQUEST_TIMEOUT, 408, 6)                                                                     \
     X(ALREADY_EXISTS, 409, 4)                                                                      \

@@ -7,6 +7,7 @@
  *   lock           flock: one server per data folder; held by the supervisor, the warden and cellad
  *   instance       INSTANCE_ID_LEN characters; part of every name outside the folder (cgroups, …)
  *   api-key        the key made on the first start, mode 0600
+ *   secret-key     what secrets in the database are sealed with, mode 0600
  *   db/            SQLite; belongs to the user that cellad runs as
  *     metrics/<id>   what a sandbox has used, in rings of a fixed size
  *   run/           0750 root:cella
@@ -25,6 +26,7 @@
 #define LAYOUT_LOCK               "lock"
 #define LAYOUT_INSTANCE           "instance"
 #define LAYOUT_API_KEY            "api-key"
+#define LAYOUT_SECRET_KEY         "secret-key"
 #define LAYOUT_DB_DIR             "db"
 #define LAYOUT_DB                 "db/cella.db"
 #define LAYOUT_METRICS            "db/metrics"

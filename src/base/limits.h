@@ -18,6 +18,11 @@ enum {
     TOKEN_MAX = 2048, /* bytes of a token that is looked at */
     TOKEN_LIFETIME_S = 3600,
 
+    /* Secrets that are sent for sandboxes, never into them */
+    SECRETS_MAX = 1000, /* of one workspace */
+    SECRET_VALUE_MAX = 8 * 1024,
+    SECRET_HOSTS_MAX = 32, /* that one may be sent to */
+
     /* HTTP */
     HTTP_HEADERS_MAX = 64 * 1024,       /* request line and all fields, bytes */
     HTTP_HEADER_COUNT_MAX = 100,        /* fields */

@@ -414,6 +414,19 @@ static const struct option_row server_options[] = {
     END_OF_OPTIONS,
 };
 
+static const struct option_row secret_set_options[] = {
+    {.name = "host", .repeats = true, .kind = OPTION_TEXT, .value = "HOST",
+     .help = "where it may be sent: api.example.com, *.example.com; may be given several times"},
+    {.name = "from-file", .kind = OPTION_FILE, .value = "FILE", .help = "a file with the value; - is standard input"},
+    FLAG("keep-value", "leave the value as it is, and change the hosts"),
+    END_OF_OPTIONS,
+};
+
+static const struct option_row secret_trust_options[] = {
+    FLAG("remove", "take the sandbox's authority away"),
+    END_OF_OPTIONS,
+};
+
 static const struct option_row doctor_options[] = {
     FLAG("leaks", "look for what belongs to no sandbox instead: mounts, cgroups, processes, folders"),
     END_OF_OPTIONS,
@@ -600,6 +613,21 @@ static const struct verb_row verbs[] = {
     {ACCESS, "key delete KEY", "revoke a key, by its id or name",
      "From then on neither it nor a token that was issued for it opens anything.",
      NULL, VERB_REMOTE, verb_key_delete},
+    {ACCESS, "secret list", "show the workspace's secrets: their names and hosts, never their values",
+     NULL, NULL, VERB_REMOTE, verb_secret_list},
+    {ACCESS, "secret set SECRET", "store a secret that is sent for sandboxes and never into them",
+     "The value comes from --from-file FILE, or from standard input (a terminal is asked without showing "
+     "it); one line break at its end is left out. --host says where it may be sent; without it, an existing "
+     "secret keeps its hosts, and with --keep-value its value. Which sandboxes have it sent is said by "
+     "their network's headers. Needs the scope admin.",
+     secret_set_options, VERB_REMOTE, verb_secret_set},
+    {ACCESS, "secret trust NAME", "have TLS to the hosts of a sandbox's secrets end at the server",
+     "Gives the sandbox a certificate authority of its own, which programs in it believe from then on: "
+     "https:// to those hosts works and gets its headers. Without it only http:// does, which goes on as "
+     "TLS outside. Prints the certificate; with --remove, takes it away.",
+     secret_trust_options, VERB_REMOTE, verb_secret_trust},
+    {ACCESS, "secret delete SECRET", "remove a secret: requests that need it fail from then on",
+     NULL, NULL, VERB_REMOTE, verb_secret_delete},
     {ACCESS, "token", "print a bearer token that lives for an hour",
      "For a client's id and secret, or for the key that other commands use.",
      token_options, VERB_REMOTE, verb_token},

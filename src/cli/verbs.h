@@ -53,6 +53,9 @@ verb_function verb_port_forward;
 verb_function verb_workspace_list, verb_workspace_create, verb_workspace_delete, verb_key_list,
     verb_key_create, verb_key_delete;
 
+/* secret.c */
+verb_function verb_secret_list, verb_secret_set, verb_secret_delete, verb_secret_trust;
+
 /* pool.c */
 verb_function verb_pool_list, verb_pool_get, verb_pool_create, verb_pool_update, verb_pool_delete;
 

@@ -22,6 +22,8 @@
 #include "api/port_doors.h"
 #include "auth/auth.h"
 #include "auth/keys.h"
+#include "auth/seal.h"
+#include "auth/secrets.h"
 #include "base/cleanup.h"
 #include "base/layout.h"
 #include "base/log.h"
@@ -121,15 +123,38 @@ static int watch_signals(struct cellad *d, struct error *err)
     return watch_start(d->loop, &d->signals, d->signal_fd, EPOLLIN, on_signal, err);
 }
 
-static int take_first_key(char hash[CELLAD_KEY_LEN + 1], struct error *err)
+/* The hash of the first key, and the key that secrets are sealed with. */
+struct first_keys {
+    char hash[CELLAD_KEY_LEN + 1];
+    unsigned char seal[SEAL_KEY_SIZE];
+};
+
+static int take_keys(struct first_keys *keys, struct error *err)
 {
-    ssize_t len = read(CELLAD_FD_KEY, hash, CELLAD_KEY_LEN);
-    if (len < 0)
-        return error_sys(err, "reading the first key's hash");
+    char text[2 * CELLAD_KEY_LEN + 1];
+    size_t have = 0;
+    for (ssize_t n = 1; have < 2 * CELLAD_KEY_LEN && n > 0; have += n > 0 ? (size_t)n : 0)
+        n = read(CELLAD_FD_KEY, text + have, 2 * CELLAD_KEY_LEN - have);
     close(CELLAD_FD_KEY);
-    if (len != CELLAD_KEY_LEN)
-        return error_set(err, ERROR_INTERNAL, "the first key's hash is not whole");
-    hash[len] = '\0';
+    if (have != 2 * CELLAD_KEY_LEN)
+        return error_set(err, ERROR_INTERNAL, "the keys that the server starts with are not whole");
+    snprintf(keys->hash, sizeof(keys->hash), "%.*s", CELLAD_KEY_LEN, text);
+    for (size_t i = 0; i < SEAL_KEY_SIZE; i++) {
+        const char digits[3] = {text[CELLAD_KEY_LEN + 2 * i], text[CELLAD_KEY_LEN + 2 * i + 1]};
+        keys->seal[i] = (unsigned char)strtoul(digits, NULL, 16);
+    }
+    explicit_bzero(text, sizeof(text));
+    return 0;
+}
+
+static int open_auth(struct cellad *d, bool open_to_all, struct error *err)
+{
+    struct first_keys keys;
+    if (take_keys(&keys, err) < 0 || auth_store_first_key(d->store, keys.hash, err) < 0 ||
+        auth_new(d->store, open_to_all, &d->auth, err) < 0 ||
+        auth_open_secrets(d->auth, keys.seal, err) < 0)
+        return -1;
+    explicit_bzero(&keys, sizeof(keys));
     return 0;
 }
 
@@ -146,14 +171,13 @@ static int open_callbacks(struct cellad *d, bool any, struct error *err)
 static int open_parts(struct cellad *d, const char *data, bool open_to_all, unsigned interval,
                       bool any_callback, struct error *err)
 {
-    char path[4096 + 32], key_hash[CELLAD_KEY_LEN + 1];
+    char path[4096 + 32];
     snprintf(path, sizeof(path), "%s/%s", data, LAYOUT_DB);
 
     d->loop = loop_new(err);
-    if (d->loop == NULL || watch_signals(d, err) < 0 || take_first_key(key_hash, err) < 0 ||
+    if (d->loop == NULL || watch_signals(d, err) < 0 ||
         store_open(d->loop, path, false, &d->store, err) < 0 ||
-        auth_store_first_key(d->store, key_hash, err) < 0 ||
-        auth_new(d->store, open_to_all, &d->auth, err) < 0 ||
+        open_auth(d, open_to_all, err) < 0 ||
         sandboxes_new(d->loop, d->store, CELLAD_FD_DATA, &d->sandboxes, err) < 0 ||
         sandboxes_set_capacity(d->sandboxes, d->overcommit, d->capacity, err) < 0 ||
         open_callbacks(d, any_callback, err) < 0)

@@ -11,7 +11,9 @@ enum {
     CELLAD_FD_LISTEN = 4, /* listening TCP socket */
     CELLAD_FD_READY = 5,  /* a byte is written here once requests are served */
     CELLAD_FD_UNIX = 6,   /* listening unix socket, for the same requests */
-    CELLAD_FD_KEY = 7,    /* a pipe that holds the hash of the first key: argv is for everybody */
+    /* A pipe that holds the hash of the first key, and the key that secrets are sealed with, both
+     * in hex: argv is for everybody. */
+    CELLAD_FD_KEY = 7,
 };
 
 /* argv: "cellad", data folder, "auth" or "open", log level, public URL or "", seconds between

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -174,6 +175,34 @@ static int load_key(struct datadir *dir, struct error *err)
     return 0;
 }
 
+/* 32 random bytes in hex. A file that holds something else is no key: made anew, it would make
+ * every secret that is stored unreadable without a word. */
+static int load_secret_key(struct datadir *dir, struct error *err)
+{
+    char text[KEY_FILE_MAX];
+    unsigned char bytes[(sizeof(dir->secret_key) - 1) / 2];
+    if (read_line(dir, LAYOUT_SECRET_KEY, text, sizeof(text), err) < 0)
+        return -1;
+    if (text[0] == '\0') {
+        if (getrandom(bytes, sizeof(bytes), 0) != (ssize_t)sizeof(bytes))
+            return error_sys(err, "making %s/%s", dir->path, LAYOUT_SECRET_KEY);
+        for (size_t i = 0; i < sizeof(bytes); i++)
+            snprintf(text + 2 * i, 3, "%02x", bytes[i]);
+        explicit_bzero(bytes, sizeof(bytes));
+        if (datadir_write(dir, LAYOUT_SECRET_KEY, text, 0600, err) < 0)
+            return -1;
+    }
+    if (strlen(text) != sizeof(dir->secret_key) - 1 ||
+        strspn(text, "0123456789abcdef") != sizeof(dir->secret_key) - 1)
+        return error_set(err, ERROR_CONFLICT,
+                         "%s/%s is not a key of 64 hexadecimal digits: put the right one back, or "
+                         "remove it and store the secrets again",
+                         dir->path, LAYOUT_SECRET_KEY);
+    memcpy(dir->secret_key, text, sizeof(dir->secret_key));
+    explicit_bzero(text, sizeof(text));
+    return 0;
+}
+
 int datadir_open(const char *path, uid_t uid, gid_t gid, struct datadir *ret_dir, struct error *err)
 {
     struct datadir dir = {.lock_fd = -1};
@@ -191,7 +220,7 @@ int datadir_open(const char *path, uid_t uid, gid_t gid, struct datadir *ret_dir
     if (check_reachable(dir.path, uid, gid, err) < 0 || take_lock(&dir, err) < 0)
         return -1;
     if (make_folders(&dir, uid, gid, err) < 0 || load_instance(&dir, err) < 0 ||
-        load_key(&dir, err) < 0) {
+        load_key(&dir, err) < 0 || load_secret_key(&dir, err) < 0) {
         close(dir.lock_fd);
         return -1;
     }

@@ -15,6 +15,7 @@ struct datadir {
     char path[PATH_MAX];
     char instance[INSTANCE_ID_LEN + 1];
     char key_hash[65];
+    char secret_key[65]; /* what secrets are sealed with, in hex */
 };
 
 /* Opens or makes it, takes the lock (waiting a moment for the processes of a server that was

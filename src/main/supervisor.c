@@ -139,13 +139,14 @@ static int drop_privileges(uid_t uid, gid_t gid)
                                                                                               : 0;
 }
 
-/* A pipe with the hash of the first key in it. */
+/* A pipe with the hash of the first key in it, and the key of secrets. */
 static int open_key_pipe(const struct supervisor *s)
 {
     int fds[2];
     if (pipe2(fds, O_CLOEXEC) < 0)
         return -1;
-    bool whole = write(fds[1], s->dir.key_hash, CELLAD_KEY_LEN) == CELLAD_KEY_LEN;
+    bool whole = write(fds[1], s->dir.key_hash, CELLAD_KEY_LEN) == CELLAD_KEY_LEN &&
+                 write(fds[1], s->dir.secret_key, CELLAD_KEY_LEN) == CELLAD_KEY_LEN;
     close(fds[1]);
     return whole ? fds[0] : -1;
 }

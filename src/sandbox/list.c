@@ -19,6 +19,13 @@ int sandboxes_get(struct sandboxes *s, const char *workspace, const char *name, 
     return 0;
 }
 
+bool sandboxes_has(struct sandboxes *s, const char *id)
+{
+    struct sandbox *sb;
+    HASH_FIND(by_id, s->ids, id, strlen(id), sb);
+    return sb != NULL;
+}
+
 int sandboxes_get_external(struct sandboxes *s, const char *workspace, const char *external_id,
                            struct arena *arena, struct sandbox_info *ret_info, struct error *err)
 {

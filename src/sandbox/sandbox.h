@@ -141,6 +141,9 @@ int sandboxes_create(struct sandboxes *s, const struct sandbox_create *request, 
 int sandboxes_get(struct sandboxes *s, const char *workspace, const char *name, struct arena *arena,
                   struct sandbox_info *ret_info, struct error *err);
 
+/* Whether there is one of that id, in any workspace. */
+bool sandboxes_has(struct sandboxes *s, const char *id);
+
 /* By the client's own name for it. SANDBOX_NOT_FOUND. */
 int sandboxes_get_external(struct sandboxes *s, const char *workspace, const char *external_id,
                            struct arena *arena, struct sandbox_info *ret_info, struct error *err);

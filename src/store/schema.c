@@ -211,6 +211,21 @@ const struct migration schema_migrations[] = {
          "  PRIMARY KEY (sandbox, port)"
          ") STRICT, WITHOUT ROWID;"
          "ALTER TABLE lifespan ADD COLUMN wake INTEGER NOT NULL DEFAULT 0;"},
+    /* Values and keys are sealed by who stores them (auth/seal.h); hosts are a list of strings. */
+    {14, "CREATE TABLE workspace_secret ("
+         "  workspace TEXT NOT NULL REFERENCES workspace (name) ON DELETE CASCADE,"
+         "  name TEXT NOT NULL,"
+         "  sealed BLOB NOT NULL,"
+         "  hosts BLOB NOT NULL,"
+         "  created_ms INTEGER NOT NULL, updated_ms INTEGER NOT NULL,"
+         "  created_by TEXT NOT NULL, updated_by TEXT NOT NULL,"
+         "  PRIMARY KEY (workspace, name)"
+         ") STRICT, WITHOUT ROWID;"
+         "CREATE TABLE sandbox_ca ("
+         "  sandbox TEXT NOT NULL PRIMARY KEY REFERENCES sandbox (id) ON DELETE CASCADE,"
+         "  certificate TEXT NOT NULL,"
+         "  sealed_key BLOB NOT NULL"
+         ") STRICT, WITHOUT ROWID;"},
 };
 const size_t schema_migration_count = ARRAY_LEN(schema_migrations);
 

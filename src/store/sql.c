@@ -163,6 +163,23 @@ static const char *const texts[SQL_COUNT] = {
     [SQL_SPARE_DELETE] = "DELETE FROM spare WHERE id = ?1",
     [SQL_SPARE_CLEAR] = "DELETE FROM spare WHERE id NOT IN (SELECT id FROM sandbox)",
     [SQL_SPARE_ALL] = "SELECT id FROM spare",
+
+    [SQL_STORED_SECRET_PUT] =
+        "INSERT INTO workspace_secret (workspace, name, sealed, hosts, created_ms, updated_ms,"
+        "                              created_by, updated_by)"
+        " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)"
+        " ON CONFLICT (workspace, name) DO UPDATE SET"
+        "  sealed = ?3, hosts = ?4, updated_ms = ?6, updated_by = ?8",
+    [SQL_STORED_SECRET_DELETE] = "DELETE FROM workspace_secret WHERE workspace = ?1 AND name = ?2",
+    [SQL_STORED_SECRET_ALL] = "SELECT workspace, name, sealed, hosts, created_ms, updated_ms,"
+                              "       created_by, updated_by"
+                              " FROM workspace_secret ORDER BY workspace, name",
+    [SQL_SANDBOX_CA_PUT] = "INSERT INTO sandbox_ca (sandbox, certificate, sealed_key)"
+                           " VALUES (?1, ?2, ?3)"
+                           " ON CONFLICT (sandbox) DO UPDATE SET"
+                           "  certificate = ?2, sealed_key = ?3",
+    [SQL_SANDBOX_CA_DELETE] = "DELETE FROM sandbox_ca WHERE sandbox = ?1",
+    [SQL_SANDBOX_CA_ALL] = "SELECT sandbox, certificate, sealed_key FROM sandbox_ca",
 };
 
 /* SQLite's primary result codes that mean something to a user; the others are INTERNAL. */

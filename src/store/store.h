@@ -297,3 +297,39 @@ struct store_load_monitors {
 };
 int store_load_monitors(struct store *store, const struct store_load_monitors *load,
                         struct error *err);
+
+/* Secrets that a workspace's sandboxes may have sent for them, never read (auth/secrets.h). */
+struct store_workspace_secret {
+    const char *workspace;
+    const char *name;
+    struct slice sealed;
+    struct slice hosts; /* a list of strings */
+    int64_t created_ms, updated_ms;
+    const char *created_by, *updated_by;
+};
+/* Inserts, or replaces all but its making. WORKSPACE_NOT_FOUND. */
+int store_put_workspace_secret(struct store *store, const struct store_workspace_secret *row,
+                               struct error *err);
+/* Fine when it is not there. */
+int store_delete_workspace_secret(struct store *store, const char *workspace, const char *name,
+                                  struct error *err);
+int store_load_workspace_secrets(struct store *store,
+                                 int (*each)(void *ctx, const struct store_workspace_secret *row,
+                                             struct error *err),
+                                 void *ctx, struct error *err);
+
+/* The certificate authority of a sandbox (sandbox/ca.h); goes with the sandbox. */
+struct store_sandbox_ca {
+    const char *sandbox_id;
+    const char *certificate; /* PEM */
+    struct slice sealed_key;
+};
+/* SANDBOX_NOT_FOUND when that is gone. */
+int store_put_sandbox_ca(struct store *store, const struct store_sandbox_ca *row,
+                         struct error *err);
+/* Fine when there is none. */
+int store_delete_sandbox_ca(struct store *store, const char *sandbox_id, struct error *err);
+int store_load_sandbox_cas(struct store *store,
+                           int (*each)(void *ctx, const struct store_sandbox_ca *row,
+                                       struct error *err),
+                           void *ctx, struct error *err);

@@ -533,7 +533,7 @@ static void test_rules(void **state)
     static const char list[] = "a.example\0h\0v\0s\0*.b.example\0h\0v\0s\0a.example\0i\0v\0s";
     static const char *const bad[] = {"a.example\0h\0v", "10.0.0.0/8\0h\0v\0s",
                                       "a.example\0h:\0v\0s", "a.example\0\0v\0s"};
-    static const size_t bad_len[] = {14, 17, 18, 15};
+    static const size_t bad_len[] = {14, 17, 17, 15};
     struct egress_secrets message = {.id = "x", .headers = {list, sizeof(list)}};
     struct inject *inject;
     struct error err;
