@@ -68,7 +68,11 @@ static int done(struct request *r)
 
 static int take_set(struct request *r, const union message *m, struct error *err)
 {
-    return guests_set(&r->egress->guests, &m->set, err) != 0 ? -1 : done(r);
+    if (guests_set(&r->egress->guests, &m->set, err) != 0)
+        return -1;
+    admitted_reset(&guests_find(&r->egress->guests, m->set.id)->admitted,
+                   loop_now(r->egress->loop));
+    return done(r);
 }
 
 static int take_secrets(struct request *r, const union message *m, struct error *err)

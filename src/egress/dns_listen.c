@@ -176,8 +176,7 @@ static void take_client(struct egress *egress, int fd)
         net_address_of_socket((struct sockaddr *)&from, &address))
         guest = guests_at(&egress->guests, &address);
     struct dns_client *client = NULL;
-    if (guest != NULL && guest->flow_count < EGRESS_GUEST_FLOWS_MAX &&
-        egress->guests.flow_count < egress->flows_max)
+    if (guest != NULL && guest_may_connect(&egress->guests, guest, egress->flows_max))
         client = malloc(sizeof(*client));
     if (client == NULL) {
         close(fd);

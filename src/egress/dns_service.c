@@ -101,24 +101,35 @@ static size_t take_out(struct egress *egress, const struct guest *guest, const c
     return before - left;
 }
 
-/* Has the kernel let the guest through to the addresses, at the ports that its rules name beside
- * the proxied ones. */
-static int admit(struct egress *egress, const struct guest *guest, const char *name,
+/* Has the kernel let the guest through to one address, at the ports that its rules name beside the
+ * proxied ones, for as long as it may use the answer. */
+static int admit_address(struct egress *egress, struct guest *guest,
+                         const struct net_address *address, const struct net_admission *ports,
+                         uint32_t ttl, struct error *err)
+{
+    const struct net_address *source =
+        address->family == NET_IPV4 ? &guest->address : &guest->address6;
+    int64_t now = loop_now(egress->loop), needed = now + (int64_t)ttl * 1000;
+    uint32_t granted = ttl + ADMIT_GRACE_S < ADMIT_MIN_S ? ADMIT_MIN_S : ttl + ADMIT_GRACE_S;
+    if (source->family == 0 || admitted_has(&guest->admitted, address, ports, needed))
+        return 0;
+    if (guest->dropped)
+        return error_set(err, ERROR_SANDBOX_NOT_FOUND, "the sandbox is gone");
+    if (warden_link_admit(&egress->warden, source, address, ports, granted, err) != 0)
+        return -1;
+    admitted_add(&guest->admitted, address, ports, now + (int64_t)granted * 1000, now);
+    return 0;
+}
+
+static int admit(struct egress *egress, struct guest *guest, const char *name,
                  const struct dns_answer *answer, struct error *err)
 {
     struct net_admission ports[ADMISSIONS_MAX];
     size_t count = net_policy_admissions(&guest->policy, name, ports, ADMISSIONS_MAX);
-    uint32_t ttl = answer->ttl + ADMIT_GRACE_S;
-    error_set(err, ERROR_SANDBOX_NOT_FOUND, "the sandbox is gone");
-    if (ttl < ADMIT_MIN_S)
-        ttl = ADMIT_MIN_S;
     for (size_t i = 0; i < answer->count; i++) {
         struct net_address address = address_of(&answer->addresses[i]);
-        const struct net_address *source =
-            address.family == NET_IPV4 ? &guest->address : &guest->address6;
-        for (size_t k = 0; k < count && source->family != 0; k++)
-            if (guest->dropped ||
-                warden_link_admit(&egress->warden, source, &address, &ports[k], ttl, err) != 0)
+        for (size_t k = 0; k < count; k++)
+            if (admit_address(egress, guest, &address, &ports[k], answer->ttl, err) != 0)
                 return -1;
     }
     return 0;

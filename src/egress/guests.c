@@ -65,10 +65,21 @@ void guest_unref(struct guest *guest)
     net_policy_release(&guest->policy);
     inject_unref(guest->inject);
     log_ring_release(&guest->log);
+    admitted_release(&guest->admitted);
     free(guest);
 }
 
 /* --- connections --- */
+
+enum { SHARE_MIN = 8 }; /* connections that everybody may have */
+
+bool guest_may_connect(const struct guests *guests, const struct guest *guest, unsigned most)
+{
+    unsigned share = SHARE_MIN + most / 2 / (HASH_CNT(by_id, guests->ids) + 1);
+    if (guests->flow_count >= most || guest->flow_count >= EGRESS_GUEST_FLOWS_MAX)
+        return false;
+    return guests->flow_count < most / 2 || guest->flow_count < share;
+}
 
 void flow_join(struct guests *guests, struct flow *flow, struct guest *guest, struct loop *loop)
 {

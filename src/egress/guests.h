@@ -13,6 +13,7 @@
 #include <uthash.h>
 
 #include "base/limits.h"
+#include "egress/admitted.h"
 #include "egress/inject.h"
 #include "egress/log_ring.h"
 #include "loop/co.h"
@@ -57,6 +58,7 @@ struct guest {
     unsigned flow_count;
     unsigned questions; /* under way */
     struct bucket question_rate, lookup_rate;
+    struct admitted admitted;
     unsigned refs;
     bool dropped;
     UT_hash_handle by_id;
@@ -90,6 +92,11 @@ struct guest *guests_at(struct guests *guests, const struct net_address *address
 
 struct guest *guest_ref(struct guest *guest);
 void guest_unref(struct guest *guest);
+
+/* Whether it may have one more connection, of `most` that all can have together. As long as there
+ * is room it may have many; once half of it is taken, no more than its share of the other half, so
+ * that a few cannot take all. */
+bool guest_may_connect(const struct guests *guests, const struct guest *guest, unsigned most);
 
 /* Takes part in the guest's connections; the running coroutine is what gets cancelled. */
 void flow_join(struct guests *guests, struct flow *flow, struct guest *guest, struct loop *loop);

@@ -238,7 +238,7 @@ static struct guest *guest_of(struct egress *egress, int fd)
 static bool may_connect(struct egress *egress, struct guest *guest, enum egress_log_kind kind,
                         uint16_t port)
 {
-    if (guest->flow_count < EGRESS_GUEST_FLOWS_MAX && egress->guests.flow_count < egress->flows_max)
+    if (guest_may_connect(&egress->guests, guest, egress->flows_max))
         return true;
     const struct log_event event = {
         .kind = kind, .verdict = NET_REFUSED_LIMIT, .port = port, .detail = "too many connections"};

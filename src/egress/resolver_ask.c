@@ -24,7 +24,7 @@
 enum {
     TRY_MS = 2000,
     ROUNDS = 2,
-    TRIES_MAX = 6, /* of all servers together */
+    TRIES_MAX = 6,    /* of all servers together */
     STRANGE_MAX = 64, /* datagrams that are no answer, before the server is given up on */
     QUESTION_BYTES_MAX = 512,
 };

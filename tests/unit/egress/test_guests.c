@@ -78,6 +78,28 @@ static void test_bucket(void **state)
     assert_false(bucket_take(&bucket, 100000, 10, 5));
 }
 
+static void test_shares(void **state)
+{
+    struct guests guests = {0};
+    assert_int_equal(set(&guests, "one", "10.201.0.2", LISTED), 0);
+    assert_int_equal(set(&guests, "two", "10.201.0.3", LISTED), 0);
+    struct guest *one = guests_find(&guests, "one");
+    one->flow_count = EGRESS_GUEST_FLOWS_MAX - 1;
+    assert_true(guest_may_connect(&guests, one, 1000));
+    one->flow_count = EGRESS_GUEST_FLOWS_MAX;
+    assert_false(guest_may_connect(&guests, one, 1000));
+    one->flow_count = 40;
+    guests.flow_count = 49;
+    assert_true(guest_may_connect(&guests, one, 100));
+    guests.flow_count = 50; /* half of it: 8 and a third of the other half are its share */
+    assert_false(guest_may_connect(&guests, one, 100));
+    assert_true(guest_may_connect(&guests, guests_find(&guests, "two"), 100));
+    guests.flow_count = 100;
+    assert_false(guest_may_connect(&guests, guests_find(&guests, "two"), 100));
+    one->flow_count = guests.flow_count = 0;
+    guests_release(&guests);
+}
+
 /* --- connections --- */
 
 struct connection {
@@ -151,9 +173,8 @@ static void test_changes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_tables),
-        cmocka_unit_test(test_bad),
-        cmocka_unit_test(test_bucket),
+        cmocka_unit_test(test_tables),  cmocka_unit_test(test_bad),
+        cmocka_unit_test(test_bucket),  cmocka_unit_test(test_shares),
         cmocka_unit_test(test_changes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
