@@ -142,6 +142,10 @@ const struct route api_routes[] = {
     IN_SANDBOX("POST",   "/process/{pid}/stdin", SCOPE_WRITE, v0_process_stdin),
     IN_SANDBOX("DELETE", "/process/{pid}/stdin", SCOPE_WRITE, v0_process_stdin_end),
 
+    IN_SANDBOX("GET",    "/network",            SCOPE_READ,   v0_network_get),
+    IN_SANDBOX("PUT",    "/network",            SCOPE_WRITE,  v0_network_put),
+    IN_SANDBOX("PATCH",  "/network",            SCOPE_WRITE,  v0_network_patch),
+    IN_SANDBOX("GET",    "/network/log",        SCOPE_READ,   v0_network_log),
     IN_SANDBOX("GET",    "/network/process/{pid}/ports", SCOPE_READ, v0_process_ports),
     IN_SANDBOX("POST",   "/network/process/{pid}/monitor", SCOPE_WRITE, v0_process_monitor),
     IN_SANDBOX("DELETE", "/network/process/{pid}/monitor", SCOPE_WRITE, v0_process_monitor_stop),

@@ -77,6 +77,13 @@ static const struct option_row globals[] = {
     END_OF_OPTIONS,
 };
 
+#define NETWORK_OPTIONS                                                                            \
+    CHOICE("network", "none|isolated|allowlist|full", "what it may reach: nothing, the public Internet, only what --allow names, or that and private ranges the operator opened"), \
+    {.name = "allow", .repeats = true, .kind = OPTION_TEXT, .value = "RULE",                       \
+     .help = "a host or address that it may reach: *.example.com, example.com:22, 203.0.113.0/24; may be given several times"}, \
+    {.name = "deny", .repeats = true, .kind = OPTION_TEXT, .value = "RULE",                        \
+     .help = "one that it may not reach; may be given several times"}
+
 #define LIFE_OPTIONS                                                                               \
     TEXT("ttl", "SPAN", "how long it lives, from its start or from when this is set: 30m; none"),  \
     TEXT("idle-timeout", "SPAN", "how long it may be unused: 10m; none"),                          \
@@ -124,6 +131,7 @@ static const struct option_row create_options[] = {
     ENV_OPTION,
     LABEL_OPTION("a label; may be given several times"),
     TRUST_OPTIONS("standard"),
+    NETWORK_OPTIONS,
     LIFE_OPTIONS,
     FLAG("disabled", "leave it stopped until it is started"),
     FLAG("wait", "return when it runs"),
@@ -162,6 +170,7 @@ static const struct option_row group_create_options[] = {
     MORE_LIMITS,
     ENV_OPTION,
     TRUST_OPTIONS("standard"),
+    NETWORK_OPTIONS,
     FLAG("disabled", "leave them stopped until they are started"),
     FLAG("wait", "return when all of them run"),
     FLAG("no-wait", "return at once (default)"),
@@ -178,6 +187,7 @@ static const struct option_row clone_options[] = {
     ENV_OPTION,
     LABEL_OPTION("a label instead of the source's; may be given several times"),
     TRUST_OPTIONS("as the source's"),
+    NETWORK_OPTIONS,
     LIFE_OPTIONS,
     FLAG("wait", "return when it runs"),
     FLAG("no-wait", "return at once (default)"),
@@ -367,6 +377,20 @@ static const struct option_row shell_options[] = {
     END_OF_OPTIONS,
 };
 
+static const struct option_row network_set_options[] = {
+    NETWORK_OPTIONS,
+    {.name = "header", .repeats = true, .kind = OPTION_TEXT, .value = "HOST:HEADER=SECRET",
+     .help = "a header with a secret for requests to a host: \"api.example.com:Authorization=Bearer {my-secret}\"; may be given several times"},
+    FLAG("replace", "what is not given is empty from now on; else it stays as it was"),
+    END_OF_OPTIONS,
+};
+
+static const struct option_row network_log_options[] = {
+    NUMBER("limit", "N", "at most so many, the newest (default: 100)"),
+    FLAG("refused", "only what was refused, or failed"),
+    END_OF_OPTIONS,
+};
+
 #define POOL_OPTIONS                                                                               \
     NUMBER("size", "N", "how many are kept ready (default: 5); 0: none"),                          \
     TEXT("ttl", "TIME", "one that nobody took for so long is replaced (default: 30m)"),            \
@@ -379,6 +403,7 @@ static const struct option_row pool_create_options[] = {
     TEXT("cpu", "QUANTITY", "what they hold until they are taken: cores"),
     TEXT("memory", "QUANTITY", "512Mi, 1Gi"),
     TEXT("disk", "QUANTITY", "quota of the writable layer: 10Gi"),
+    FLAG("with-network", "for sandboxes that have a network; what they may reach each of them says"),
     END_OF_OPTIONS,
 };
 
@@ -410,6 +435,7 @@ static const struct option_row server_options[] = {
     TEXT("capacity", "QUANTITIES", "what there is to promise, where the kernel's word is not right: memory=8Gi,networkIn=125M"),
     {.name = "pool", .repeats = true, .kind = OPTION_TEXT, .value = "image=IMAGE,size=N",
      .help = "keep sandboxes made ahead; also trust=LEVEL, ttl=30m, refill=N, name=NAME; may be given several times"},
+    TEXT("network-allow-private", "CIDR,…", "private ranges that sandboxes may be let into: 10.1.0.0/16"),
     TEXT("metrics-interval", "SECONDS", "between two samples of what a sandbox uses, 1 to 60 (default: 10)"),
     END_OF_OPTIONS,
 };
@@ -437,6 +463,7 @@ static const struct option_row doctor_options[] = {
 #define FILES     "Files in a sandbox"
 #define PROCESSES "Processes in a sandbox"
 #define TERMINALS "Terminals in a sandbox"
+#define NETWORK   "Network of a sandbox"
 #define PORTS     "Ports of a sandbox"
 #define ACCESS    "Who may"
 #define MACHINE   "This machine"
@@ -566,6 +593,18 @@ static const struct verb_row verbs[] = {
      NULL, NULL, VERB_REMOTE, verb_terminal_list},
     {TERMINALS, "run NAME terminal close SESSION", "end a session with all that runs in it",
      NULL, NULL, VERB_REMOTE, verb_terminal_close},
+
+    {NETWORK, "network get NAME", "show what it may reach",
+     NULL, NULL, VERB_REMOTE, verb_network_get},
+    {NETWORK, "network set NAME", "change what it may reach",
+     "Also while it runs, and for connections that are open: what is not allowed any more is closed. A list "
+     "that is given takes the place of the one before; the word none empties it. A sandbox that was started "
+     "without a network has to be stopped first.",
+     network_set_options, VERB_REMOTE, verb_network_set},
+    {NETWORK, "network log NAME", "show what it tried to reach, and what became of it",
+     "Names it asked for and connections through the proxies (HTTP, TLS), the oldest first; the same again "
+     "within a while is counted. What goes beside the proxies, by address, is counted in its metrics only.",
+     network_log_options, VERB_REMOTE, verb_network_log},
 
     {PORTS, "port-forward NAME PORT...", "reach ports of a sandbox as ports of this machine",
      "PORT is [LOCAL:]REMOTE: 3000, 8080:3000, or 0:3000 for any free port here. Any TCP protocol works. "

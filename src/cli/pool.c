@@ -162,6 +162,8 @@ int verb_pool_create(struct invocation *inv, int *ret_status, struct error *err)
     add_text(doc, object, "name", args_word(inv->args, "POOL"));
     add_text(doc, object, "image", args_option(inv->args, "image", NULL));
     add_text(doc, object, "trustLevel", args_option(inv->args, "trust-level", NULL));
+    if (args_flag(inv->args, "with-network"))
+        yyjson_mut_obj_add_bool(doc, object, "network", true);
     for (size_t i = 0; i < ARRAY_LEN(resources); i++) {
         const char *given = args_option(inv->args, resources[i], NULL);
         if (given != NULL && limits == NULL)

@@ -192,6 +192,7 @@ static int print_sandbox(yyjson_val *root, struct error *err)
         {"Memory", "/spec/resources/memory"},
         {"Disk", "/spec/resources/disk"},
         {"Trust", "/spec/trustLevel"},
+        {"Network", "/spec/network/mode"},
         {"TTL", "/spec/lifecycle/ttl"},
         {"Idle after", "/spec/lifecycle/idleTimeout"},
         {"Max age", "/spec/lifecycle/maxAge"},

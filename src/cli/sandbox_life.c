@@ -239,6 +239,7 @@ static yyjson_mut_doc *body_of(const struct invocation *inv, yyjson_mut_val **re
     client_add_pairs(args, "label", doc, metadata, "labels");
     client_add_env(inv->client, args, doc, spec, "env_vars");
     add_security(args, doc, spec);
+    network_add(args, doc, spec, "network");
     *ret_metadata = metadata;
     *ret_spec = spec;
     return doc;

@@ -48,7 +48,7 @@ struct cellad {
     struct sandboxes *sandboxes;
     struct webhook *webhook;
     struct http_server *server;
-    const char *overcommit, *capacity;
+    const char *overcommit, *capacity, *network_private;
     struct live_calls live;
     struct api api;
     struct watch signals;
@@ -180,6 +180,7 @@ static int open_parts(struct cellad *d, const char *data, bool open_to_all, unsi
         open_auth(d, open_to_all, err) < 0 ||
         sandboxes_new(d->loop, d->store, CELLAD_FD_DATA, &d->sandboxes, err) < 0 ||
         sandboxes_set_capacity(d->sandboxes, d->overcommit, d->capacity, err) < 0 ||
+        sandboxes_set_network_exceptions(d->sandboxes, d->network_private, err) < 0 ||
         open_callbacks(d, any_callback, err) < 0)
         return -1;
     sandboxes_set_metrics_interval(d->sandboxes, interval);
@@ -227,6 +228,7 @@ int cellad_main(int argc, char **argv)
         return 1;
     }
     d.api.host_address = d.host_ports.address;
+    d.network_private = argv[13];
     d.api.open = strcmp(argv[2], "open") == 0;
     if (open_parts(&d, argv[1], strcmp(argv[2], "open") == 0, (unsigned)strtoul(argv[5], NULL, 10),
                    strcmp(argv[7], "any") == 0, &err) < 0 ||

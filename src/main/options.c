@@ -16,6 +16,7 @@
 #include "base/log.h"
 #include "base/quantity.h"
 #include "main/pool_option.h"
+#include "network/address.h"
 #include "sandbox/admission.h"
 #include "sandbox/metrics.h"
 
@@ -44,6 +45,7 @@ static const struct option_place places[] = {
     {"--metrics-interval", VALUE, offsetof(struct server_options, metrics_interval)},
     {"--overcommit", VALUE, offsetof(struct server_options, overcommit)},
     {"--capacity", VALUE, offsetof(struct server_options, capacity)},
+    {"--network-allow-private", VALUE, offsetof(struct server_options, network_private)},
     {"--cors-origin", VALUE, offsetof(struct server_options, cors_origin)},
     {"--pool", LIST, offsetof(struct server_options, pools)},
     {"--allow-private-callbacks", FLAG, offsetof(struct server_options, private_callbacks)},
@@ -69,6 +71,19 @@ static int check_ports(const struct server_options *options, struct error *err)
         return error_prefix(err, "--domain");
     if (door_range_parse(options->ports, &range, err) < 0)
         return error_prefix(err, "--ports");
+    return 0;
+}
+
+/* Told here, before anything is started. */
+static int check_private(const char *list, struct error *err)
+{
+    struct net_exceptions exceptions = {0};
+    while (list != NULL && *list != '\0') {
+        size_t len = strcspn(list, ",");
+        if (net_exceptions_add(&exceptions, (struct slice){list, len}, err) < 0)
+            return error_prefix(err, "--network-allow-private");
+        list += len + (list[len] == ',');
+    }
     return 0;
 }
 
@@ -132,7 +147,8 @@ int server_options_parse(int argc, char **argv, struct server_options *ret_optio
         return error_set(err, ERROR_INVALID_ARGUMENT,
                          "--no-auth with --cors-origin '*' would let in every page of every "
                          "browser on this machine: name the origins");
-    if (check_admission(&options, err) < 0 || check_ports(&options, err) < 0)
+    if (check_admission(&options, err) < 0 || check_ports(&options, err) < 0 ||
+        check_private(options.network_private, err) < 0)
         return -1;
     *ret_options = options;
     return 0;

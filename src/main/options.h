@@ -27,6 +27,7 @@ struct server_options {
     const char *overcommit;       /* as sandbox/admission.h reads it; NULL: the defaults */
     const char *capacity;         /* as sandbox/machine.h reads it; NULL: what is detected */
     char pools[SERVER_POOLS_MAX]; /* every --pool, each ended by a line break */
+    const char *network_private;  /* ranges parted by commas: network/address.h; NULL: none */
     bool no_auth;
     bool private_callbacks; /* callbacks may go to any address */
 };

@@ -186,6 +186,7 @@ static int exec_cellad(struct supervisor *s)
         s->options.pools,
         s->options.domain,
         s->options.ports,
+        s->options.network_private != NULL ? s->options.network_private : "",
     };
     execveat(program, "", (char **)argv, environ, AT_EMPTY_PATH);
     return -1;

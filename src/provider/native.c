@@ -11,6 +11,7 @@
 #include "provider/provider.h"
 
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -196,9 +197,28 @@ static int simple_call(struct provider *p, const struct wire_schema *schema, con
 }
 
 static int native_start(struct provider *p, const struct plan *plan,
-                        struct warden_started *ret_started, struct error *err)
+                        struct provider_started *ret_started, struct error *err)
 {
-    return simple_call(p, &warden_start_schema, plan, &warden_started_schema, ret_started, err);
+    struct channel *channel;
+    struct warden_started started;
+    if (ready_channel(native_of(p), &channel, err) < 0)
+        return -1;
+    struct arena *arena = arena_new();
+    int rc = channel_call(channel, &warden_start_schema, plan, &warden_started_schema, arena,
+                          &started, CALL_TIMEOUT_MS, err);
+    if (rc == 0) {
+        *ret_started = (struct provider_started){.fresh = started.fresh != 0};
+        if (started.address != NULL)
+            snprintf(ret_started->address, sizeof(ret_started->address), "%s", started.address);
+    }
+    arena_free(arena);
+    return rc;
+}
+
+static int native_net_set(struct provider *p, const struct warden_net_set *request,
+                          struct error *err)
+{
+    return simple_call(p, &warden_net_set_schema, request, &wire_ok_schema, NULL, err);
 }
 
 static int native_stop(struct provider *p, const char *id, int64_t grace_ms, struct error *err)
@@ -374,6 +394,7 @@ static const struct provider_ops native_ops = {
     .remove = native_remove,
     .clone = native_clone,
     .update = native_update,
+    .net_set = native_net_set,
     .claim = native_claim,
     .fits = native_fits,
     .list = native_list,

@@ -18,6 +18,8 @@
 
 struct provider;
 
+enum { PROVIDER_ADDRESS_SIZE = 46 };
+
 struct provider_events {
     /* A sandbox's pid 1 ended without being asked to. */
     void (*exited)(void *ctx, const char *id, bool out_of_memory);
@@ -26,9 +28,15 @@ struct provider_events {
     void *ctx;
 };
 
+/* What a start tells besides. */
+struct provider_started {
+    bool fresh;                          /* its writable layer was made by this start */
+    char address[PROVIDER_ADDRESS_SIZE]; /* in its network: "10.201.0.7"; "": it has none */
+};
+
 struct provider_ops {
     const char *name;
-    int (*start)(struct provider *p, const struct plan *plan, struct warden_started *ret_started,
+    int (*start)(struct provider *p, const struct plan *plan, struct provider_started *ret_started,
                  struct error *err);
     int (*stop)(struct provider *p, const char *id, int64_t grace_ms, struct error *err);
     int (*remove)(struct provider *p, const char *id, struct error *err);
@@ -36,6 +44,8 @@ struct provider_ops {
     int (*clone)(struct provider *p, const struct warden_clone *request, struct error *err);
     /* New limits; see struct warden_update. */
     int (*update)(struct provider *p, const struct warden_update *request, struct error *err);
+    /* Another network policy for one that runs; see struct warden_net_set. */
+    int (*net_set)(struct provider *p, const struct warden_net_set *request, struct error *err);
     /* A sandbox that was made ahead (plan.spare) becomes what the plan says; see WARDEN_CLAIM. */
     int (*claim)(struct provider *p, const struct plan *plan, struct error *err);
     /* RESOURCE_IN_USE when its files take more than this. */

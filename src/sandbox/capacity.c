@@ -87,14 +87,17 @@ bool sandboxes_enforces(const struct sandboxes *s, enum resource resource, const
         [RESOURCE_CPU] = "cgroup cpu quota",
         [RESOURCE_MEMORY] = "cgroup memory limit, swap included",
         [RESOURCE_PIDS] = "cgroup process limit",
-        [RESOURCE_NETWORK_IN] = "not enforced: sandboxes have no network yet",
-        [RESOURCE_NETWORK_OUT] = "not enforced: sandboxes have no network yet",
     };
     const struct machine_words *words = &s->words;
     bool network = resource == RESOURCE_NETWORK_IN || resource == RESOURCE_NETWORK_OUT;
+    if (network) {
+        *ret_how = s->networks.available ? "tc token bucket, of sandboxes with a network"
+                                         : "not enforced: sandboxes have no network here";
+        return s->networks.available;
+    }
     if (plain[resource] != NULL) {
         *ret_how = plain[resource];
-        return !network;
+        return true;
     }
     if (resource == RESOURCE_DISK) {
         *ret_how = words->storage;

@@ -86,9 +86,12 @@ int sandboxes_clone(struct sandboxes *s, const struct sandbox_clone *request, st
     struct sandbox_info source;
     struct sandbox_resources resources = request->resources;
     struct trust_options security;
+    struct slice network;
     struct store_lifespan lifespan;
     if (sandboxes_get(s, request->workspace, request->source, arena, &source, err) < 0 ||
         trust_resolve(&request->security, &source.security, &security, err) < 0 ||
+        network_resolve(s, &request->security, &request->network, &source.network, &security, arena,
+                        &network, err) < 0 ||
         sandbox_new_lifespan(&source.lifespan,
                              request->lifespan != NULL ? request->lifespan : &as_it_is, &lifespan,
                              err) < 0)
@@ -119,6 +122,7 @@ int sandboxes_clone(struct sandboxes *s, const struct sandbox_clone *request, st
         .clone_of = source.id,
         .trust_level = trust_level_text(security.level),
         .lifespan = &lifespan,
+        .network = network,
     };
     const struct first_event event = {
         "CLONE", arena_printf(arena, "Sandbox cloned successfully from %s", source.name)};

@@ -236,13 +236,16 @@ int sandbox_new_lifespan(const struct lifespan *before, const struct lifespan_ch
 
 static int check_request(struct sandboxes *s, const struct sandbox_create *request,
                          struct arena *arena, struct sandbox_resources *resources,
-                         struct trust_options *ret_security, struct error *err)
+                         struct trust_options *ret_security, struct slice *ret_network,
+                         struct error *err)
 {
     const char *image;
     struct spec_limits limits;
     if ((request->name != NULL && name_check(request->name, err) < 0) ||
         image_resolve(request->image, &image, err) < 0 ||
-        trust_resolve(&request->security, NULL, ret_security, err) < 0)
+        trust_resolve(&request->security, NULL, ret_security, err) < 0 ||
+        network_resolve(s, &request->security, &request->network, NULL, ret_security, arena,
+                        ret_network, err) < 0)
         return -1;
     if (resources->memory == NULL)
         resources->memory = trust_memory(ret_security, arena);
@@ -265,9 +268,10 @@ int sandbox_create_row(struct sandboxes *s, const struct sandbox_create *request
 {
     struct sandbox_resources resources = request->resources;
     struct trust_options security;
+    struct slice network;
     const struct lifespan_change asked = {.sets = LIFESPAN_SETS_ALL, .to = request->lifespan};
     struct store_lifespan *lifespan = arena_alloc(arena, sizeof(*lifespan));
-    if (check_request(s, request, arena, &resources, &security, err) < 0 ||
+    if (check_request(s, request, arena, &resources, &security, &network, err) < 0 ||
         sandbox_new_lifespan(&(struct lifespan){0}, &asked, lifespan, err) < 0)
         return -1;
     *ret_row = (struct store_sandbox){
@@ -290,6 +294,7 @@ int sandbox_create_row(struct sandboxes *s, const struct sandbox_create *request
         .trust_level = trust_level_text(security.level),
         .security = trust_text(&security, arena),
         .lifespan = lifespan,
+        .network = network,
     };
     return 0;
 }

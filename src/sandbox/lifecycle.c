@@ -44,20 +44,36 @@ int sandbox_plan(const struct sandbox *sb, struct plan *ret_plan, struct error *
     spec_plan(sb->id, sb->name, image, &sb->limits, ret_plan);
     ret_plan->memory_bandwidth = spec_bandwidth_share(&sb->owner->admission.machine, &sb->limits);
     trust_plan(&sb->security, ret_plan);
+    sandbox_network_plan(sb, ret_plan);
+    return 0;
+}
+
+static int take_address(void *ctx, const struct warden_entry *entry, struct error *err)
+{
+    struct sandbox *sb = ctx;
+    if (strcmp(entry->id, sb->id) == 0)
+        sandbox_network_at(sb, entry->address);
     return 0;
 }
 
 static int start_once(struct sandbox *sb, struct error *err)
 {
     struct plan plan;
-    struct warden_started started;
+    struct provider_started started;
     struct provider *p = sb->owner->provider;
     if (sandbox_plan(sb, &plan, err) < 0)
         return -1;
     sb->exited = false;
-    if (p->ops->start(p, &plan, &started, err) < 0 &&
-        (err == NULL || err->code != ERROR_ALREADY_RUNNING))
-        return -1;
+    if (p->ops->start(p, &plan, &started, err) == 0) {
+        sandbox_network_at(sb, started.address);
+    } else {
+        if (err->code != ERROR_ALREADY_RUNNING)
+            return -1;
+        /* Started before, by one that could not say so any more. */
+        if (plan.network != PLAN_NETWORK_NONE &&
+            (p->ops->list(p, take_address, sb, err) < 0 || sandbox_network_set(sb, err) < 0))
+            return -1;
+    }
     if (sb->exited)
         return error_set(err, ERROR_INTERNAL, "it ended right after its start");
     return 0;
@@ -164,6 +180,7 @@ static void drive_start(struct sandbox *sb)
         return;
     }
     sb->up = true;
+    sandbox_network_started(sb);
     metrics_started(sb);
     tally_started(sb);
     sandbox_life_started(sb);
@@ -192,6 +209,7 @@ static void drive_stop(struct sandbox *sb)
         return;
     }
     sb->up = false;
+    sandbox_network_stopped(sb);
     tally_stopped(sb);
     sb->stop_reason = NULL;
     if (sb->goal != GOAL_STOPPED)
@@ -218,6 +236,7 @@ static void drive_delete(struct sandbox *sb)
         return;
     }
     metrics_forget(sb);
+    egress_forget(sb);
     sb->unclaimed = false; /* it went with the rest */
     sandbox_remove(sb);
 }
@@ -460,5 +479,6 @@ void sandboxes_stop_all(struct sandboxes *s)
     while (s->drivers > 0)
         if (co_cond_wait(s->loop, &s->idle, SHUTDOWN_WAIT_MS, &err) < 0)
             break;
+    egress_link_stop(s);
     metrics_stop(s);
 }

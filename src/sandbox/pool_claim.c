@@ -25,6 +25,9 @@ char *pool_key(const struct sandbox *sb, size_t *ret_len, struct error *err)
         return NULL;
     plan.id = plan.hostname = "";
     plan.memory_bytes = plan.cpu_millis = plan.pids_max = plan.disk_bytes = 0;
+    plan.network = plan.network != PLAN_NETWORK_NONE ? PLAN_NETWORK_ALLOWLIST : PLAN_NETWORK_NONE;
+    plan.network_flags = plan.network_in_bytes = plan.network_out_bytes = 0;
+    plan.network_rules = (struct slice){0};
     wire_encode(&key, &warden_start_schema, 0, &plan);
     if (buf_check(&key, "the plan of a sandbox", err) < 0) {
         buf_release(&key);
@@ -59,6 +62,7 @@ struct spare *pools_take(struct sandbox *sb)
         return NULL;
     }
     memcpy(sb->id, spare->id, sizeof(spare->id));
+    sandbox_network_at(sb, spare->address);
     sb->unclaimed = true;
     sb->limits_stay = memcmp(&sb->limits, &pool->model->limits, sizeof(sb->limits)) == 0;
     admission_release(&s->admission, &spare->promise); /* the sandbox has one of its own */
@@ -111,6 +115,8 @@ int sandbox_claim(struct sandbox *sb, struct error *err)
         return -1;
     if (sb->exited)
         return error_set(err, ERROR_NOT_RUNNING, "it ended right after its claim");
+    if (sb->network.address[0] != '\0' && sandbox_network_set(sb, err) < 0)
+        return -1;
     sb->unclaimed = false;
     return 0;
 }

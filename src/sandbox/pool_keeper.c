@@ -126,7 +126,7 @@ static int make_spare(struct spare *spare, struct sandbox *model, const char *po
                       struct error *err)
 {
     struct sandboxes *s = spare->pools->owner;
-    struct warden_started started;
+    struct provider_started started;
     struct plan plan;
     if (admission_reserve(&s->admission, &spare->promise, PROMISE_ALL, &model->limits, err) < 0)
         return -1;
@@ -134,7 +134,14 @@ static int make_spare(struct spare *spare, struct sandbox *model, const char *po
         return -1;
     plan.id = plan.hostname = spare->id;
     plan.spare = 1;
-    return s->provider->ops->start(s->provider, &plan, &started, err);
+    if (plan.network != PLAN_NETWORK_NONE) { /* and nothing that it could reach */
+        plan.network = PLAN_NETWORK_ALLOWLIST;
+        plan.network_rules = (struct slice){0};
+    }
+    if (s->provider->ops->start(s->provider, &plan, &started, err) < 0)
+        return -1;
+    memcpy(spare->address, started.address, sizeof(spare->address));
+    return 0;
 }
 
 static void note_made(struct pool *pool, double took_ms)

@@ -23,8 +23,9 @@ struct spare {
     enum spare_state state;
     struct promise promise; /* it counts for admission like any other */
     int64_t made_ms;        /* by the loop's clock */
-    struct spare *next;     /* READY: the next younger one */
-    UT_hash_handle hh;      /* by id */
+    char address[NET_ADDRESS_TEXT];
+    struct spare *next; /* READY: the next younger one */
+    UT_hash_handle hh;  /* by id */
 };
 
 struct pool {

@@ -76,6 +76,7 @@ static struct sandbox *model_new(struct sandboxes *s, const struct store_pool *r
         .enabled = true,
         .trust_level = row->trust_level,
         .security = row->security,
+        .network = row->network,
     };
     return sandbox_new(s, &model, err);
 }
@@ -174,6 +175,7 @@ static void pool_info(const struct pool *pool, struct arena *arena, struct pool_
         .image = arena_strdup(arena, model->image),
         .resources = resources_arena(&model->resources, arena),
         .security = model->security,
+        .network = model->network.mode,
         .size = pool->size,
         .ttl_s = pool->ttl_s,
         .at_once = pool->at_once,
@@ -269,7 +271,8 @@ static int read_request(struct sandboxes *s, const struct pool_create *request, 
     const struct sandbox_create like = {.name = request->name,
                                         .image = request->image,
                                         .resources = request->resources,
-                                        .security = request->security};
+                                        .security = request->security,
+                                        .network = request->network};
     struct store_sandbox model;
     enum trust_level level;
     if (sandbox_create_row(s, &like, arena, &model, err) < 0 ||
@@ -284,6 +287,7 @@ static int read_request(struct sandboxes *s, const struct pool_create *request, 
         .resources = model.resources,
         .trust_level = model.trust_level,
         .security = model.security,
+        .network = model.network,
         .size = size_number.fallback,
         .ttl_s = ttl_number.fallback,
         .at_once = at_once_number.fallback,

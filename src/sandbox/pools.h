@@ -7,7 +7,8 @@
  * made from scratch when there is none. What comes of both is the same sandbox.
  *
  * A pool fits when what the warden would make for the new sandbox differs from what the pool makes
- * only in what a claim can change: the name, cpu, memory and disk. The image, what of the trust
+ * only in what a claim can change: the name, cpu, memory, disk and the network policy (but not
+ * whether there is one). The image, what of the trust
  * level the kernel enforces, and the sizes of mounts have to be the same. The last depend on the
  * memory when it is little (/dev/shm is at most half of it) or the root is read-only: then it has
  * to be the pool's. No two pools can be alike in all of it.
@@ -35,6 +36,7 @@ struct pool_create {
     const char *image; /* NULL: host */
     struct sandbox_resources resources; /* that a spare has until it is claimed; NULL: defaults */
     struct trust_request security;
+    struct network_request network;        /* with or without: a sandbox brings its own policy */
     const int64_t *size, *ttl_s, *at_once; /* NULL: the default */
     const char *actor;
 };
@@ -48,6 +50,7 @@ struct pool_info {
     const char *image;
     struct sandbox_resources resources;
     struct trust_options security;
+    enum net_mode network;
     int64_t size;    /* so many are kept ready; 0: none are made */
     int64_t ttl_s;   /* a spare older than this is replaced */
     int64_t at_once; /* so many are made at the same time */

@@ -21,6 +21,7 @@
 
 struct found {
     char id[33];
+    char address[NET_ADDRESS_TEXT];
     bool running;
     UT_hash_handle hh;
 };
@@ -47,8 +48,23 @@ static int census_add(void *ctx, const struct warden_entry *entry, struct error 
         return error_sys(err, "listing what runs");
     memcpy(item->id, entry->id, strnlen(entry->id, sizeof(item->id) - 1));
     item->running = entry->running != 0;
+    if (entry->address != NULL)
+        memcpy(item->address, entry->address, strnlen(entry->address, sizeof(item->address) - 1));
     HASH_ADD_STR(census->items, id, item);
     return 0;
+}
+
+/* Where it is in its network, as it is in now, and what holds there: a change may have been under
+ * way. */
+static void restore_network(struct sandbox *sb, const struct census *census)
+{
+    struct error err;
+    struct found *item;
+    HASH_FIND_STR(census->items, sb->id, item);
+    sandbox_network_at(sb, item == NULL ? NULL : item->address);
+    if (sb->network.address[0] != '\0' && !sb->unclaimed &&
+        sandbox_with_patience(sb, sandbox_network_set, &err) < 0)
+        log_error("sandbox %s: its network: %s", sb->id, err.message);
 }
 
 static bool census_running(const struct census *census, const char *id)
@@ -69,6 +85,7 @@ void sandbox_lost(struct sandbox *sb, enum sandbox_status status, const char *wh
 {
     sb->goal = GOAL_STOPPED;
     sb->up = false;
+    sandbox_network_stopped(sb);
     tally_stopped(sb);
     sandbox_agent_close(sb);
     tunnels_close_idle(sb);
@@ -103,6 +120,8 @@ static bool resume_clone(struct sandbox *sb)
 static void resume(struct sandbox *sb, const struct census *census)
 {
     sb->up = census_running(census, sb->id);
+    if (sb->up)
+        restore_network(sb, census);
     tally_recovered(sb);
     sb->goal = goal_of_status[sb->status];
     if (sb->group != NULL && sb->group->ending)
@@ -220,9 +239,11 @@ int sandboxes_recover(struct sandboxes *s, struct error *err)
     struct warden_about about;
     if (s->provider->ops->about(s->provider, &about, err) == 0 && about.storage != NULL)
         snprintf(s->words.storage, sizeof(s->words.storage), "%s", about.storage);
+    networks_look(s);
     if (capacity_look(s, err) < 0)
         log_warn("looking at the machine: %s", err->message);
     each_sandbox(s, &census, resume);
+    egress_link_start(s);
     remove_strangers(s, &census);
     census_release(&census);
     sandboxes_resume_groups(s);
@@ -236,8 +257,12 @@ int sandboxes_recover(struct sandboxes *s, struct error *err)
 
 static void check_running(struct sandbox *sb, const struct census *census)
 {
-    if (!sb->driven && sb->status == SANDBOX_RUNNING && !census_running(census, sb->id))
+    if (sb->driven || sb->status != SANDBOX_RUNNING)
+        return;
+    if (!census_running(census, sb->id))
         sandbox_lost(sb, SANDBOX_FAILED, "Sandbox ended while nobody was watching");
+    else
+        restore_network(sb, census);
 }
 
 static void compare(void *arg)
@@ -248,6 +273,8 @@ static void compare(void *arg)
     if (s->provider->ops->list(s->provider, census_add, &census, &err) < 0) {
         log_error("asking what runs: %s", err.message);
     } else {
+        networks_look(s);
+        egress_link_start(s);
         each_sandbox(s, &census, check_running);
         remove_strangers(s, &census);
     }
@@ -326,9 +353,12 @@ int sandboxes_new(struct loop *loop, struct store *store, int data_dir_fd,
     s->loop = loop;
     s->store = store;
     admission_init(&s->admission, data_dir_fd);
+    s->networks.run_fd = -1;
     struct provider_events events = {.exited = on_exited, .reconnected = on_reconnected, .ctx = s};
     if (pools_new(s, err) < 0 || metrics_new(s, data_dir_fd, err) < 0 ||
+        egress_link_open(s, data_dir_fd, err) < 0 ||
         provider_native_new(loop, data_dir_fd, &events, &s->provider, err) < 0) {
+        egress_link_free(s);
         metrics_free(s);
         pools_free(s);
         free(s);
@@ -358,6 +388,7 @@ void sandboxes_free(struct sandboxes *s)
     reaper_free(s);
     pools_free(s);
     metrics_free(s);
+    egress_link_free(s);
     s->provider->ops->free(s->provider);
     free(s);
 }

@@ -59,6 +59,7 @@ static void sandbox_free(struct sandbox *sb)
     resources_release(&sb->resources);
     free(sb->lower);
     free(sb->auto_lower);
+    sandbox_network_release(sb);
     free(sb->env);
     metadata_release(&sb->metadata);
     free(sb->clone_of);
@@ -141,6 +142,7 @@ struct sandbox *sandbox_new(struct sandboxes *s, const struct store_sandbox *row
     if (enter_group(sb, row, err) < 0 || sandbox_status_parse(row->status, &sb->status, err) < 0 ||
         trust_from_text(row->trust_level, row->security, &sb->security, err) < 0 ||
         sandbox_set_auto_lower(sb, row->auto_lower, err) < 0 ||
+        sandbox_network_load(sb, row->network, err) < 0 ||
         spec_limits(&s->admission.machine, &sb->resources, &sb->limits, err) < 0) {
         sandbox_free(sb);
         return NULL;
@@ -287,6 +289,8 @@ void sandbox_info(const struct sandbox *sb, struct arena *arena, struct sandbox_
         .env = {arena_dup(arena, sb->env, sb->env_len), sb->env_len},
         .metadata = metadata_info(&sb->metadata, arena),
         .security = sb->security,
+        .network = {arena_dup(arena, sb->network.packed, sb->network.packed_len),
+                    sb->network.packed_len},
         .enabled = sb->enabled,
         .status = sb->status,
         .revision = sb->revision,
@@ -400,6 +404,7 @@ void sandbox_row(const struct sandbox *sb, struct arena *arena, struct store_san
         .trust_level = trust_level_text(info.security.level),
         .security = trust_text(&info.security, arena),
         .lifespan = sandbox_life_row(sb, arena),
+        .network = info.network,
     };
     if (info.event_count > 0) {
         const struct sandbox_event *last = &info.events[info.event_count - 1];

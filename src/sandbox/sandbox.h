@@ -21,6 +21,7 @@
 #include "base/slice.h"
 #include "loop/loop.h"
 #include "provider/provider.h"
+#include "sandbox/network.h"
 #include "sandbox/resources.h"
 #include "sandbox/trust.h"
 #include "sandbox/lifespan.h"
@@ -83,6 +84,7 @@ struct sandbox_info {
     struct slice env;
     struct sandbox_metadata metadata;
     struct trust_options security;
+    struct slice network; /* net_policy_pack()'s list; empty: none */
     bool enabled;
     enum sandbox_status status;
     uint64_t revision;              /* another one after each change; shown as "rev-123" */
@@ -127,6 +129,7 @@ struct sandbox_create {
     struct slice env;
     struct sandbox_metadata metadata;
     struct trust_request security;
+    struct network_request network;
     bool enabled; /* false: it stays stopped until it is started */
     struct lifespan lifespan;
     const char *actor;
@@ -185,6 +188,7 @@ struct sandbox_clone {
     const char *blaxel_spec;                /* NULL: as the source has it */
     const bool *enabled;                    /* NULL: as the source has it */
     struct trust_request security;          /* zeros: as the source has it */
+    struct network_request network;         /* zeros: as the source has it */
     const struct lifespan_change *lifespan; /* NULL: as the source has it, counted anew */
     const char *actor;
 };
@@ -217,6 +221,7 @@ struct sandbox_update {
     const char *blaxel_spec;
     const bool *enabled; /* another value than before stops or starts it; NULL: as it is */
     struct trust_request security;          /* zeros, or what it has: INVALID_ARGUMENT */
+    struct network_request network;         /* zeros: as it is; see sandboxes_set_network() */
     const struct lifespan_change *lifespan; /* NULL: as it is. A ttl that it sets counts from now */
     bool may_extend;                        /* the max age may be raised, or removed */
     const char *actor;

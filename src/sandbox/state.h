@@ -19,6 +19,7 @@
 #include "sandbox/logs.h"
 #include "sandbox/metrics.h"
 #include "sandbox/publish.h"
+#include "sandbox/network_state.h"
 #include "sandbox/sandbox.h"
 #include "sandbox/spec.h"
 
@@ -84,6 +85,7 @@ struct sandbox {
     size_t env_len;
     struct sandbox_metadata metadata; /* owned strings */
     struct trust_options security;
+    struct sandbox_network network;
     bool enabled;
     enum sandbox_status status;
     uint64_t revision;
@@ -197,6 +199,7 @@ struct sandboxes {
     struct co_cond monitors_ended;
     unsigned starting; /* sandboxes that somebody waits for */
     struct pools *pools;
+    struct networks networks;
 };
 
 /* registry.c */

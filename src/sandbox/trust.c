@@ -24,6 +24,7 @@ static const struct trust_options levels[TRUST_LEVEL_COUNT] = {
             .level = TRUST_STANDARD,
             .allow_shell = true,
             .allow_subprocess = true,
+            .network_most = NET_FULL,
         },
     [TRUST_TRUSTED] =
         {
@@ -33,6 +34,8 @@ static const struct trust_options levels[TRUST_LEVEL_COUNT] = {
             .allow_subprocess = true,
             .allow_network_tools = true,
             .memory_limit_mb = 2048,
+            .network = NET_FULL,
+            .network_most = NET_FULL,
         },
     [TRUST_SANDBOXED] =
         {
@@ -45,6 +48,8 @@ static const struct trust_options levels[TRUST_LEVEL_COUNT] = {
             .cpu_limit_millis = 1000,
             .timeout_seconds = 300,
             .no_new_privs = true,
+            .network = NET_ALLOWLIST,
+            .network_most = NET_ALLOWLIST,
         },
     [TRUST_UNTRUSTED] =
         {
@@ -150,33 +155,12 @@ static bool is_looser(enum trust_option option, uint64_t value, uint64_t than)
 bool trust_same(const struct trust_options *a, const struct trust_options *b)
 {
     for (enum trust_option option = 0; option < TRUST_OPTION_COUNT; option++)
-        if (trust_get(a, option) != trust_get(b, option))
+        if (option != TRUST_NETWORK_ENABLED && trust_get(a, option) != trust_get(b, option))
             return false;
     return a->level == b->level;
 }
 
 /* ---- what a request comes to ---- */
-
-static void without_network(struct trust_options *options)
-{
-    options->network_enabled = false;
-    options->allow_network_tools = false;
-}
-
-static int check_network(const struct trust_request *request, struct error *err)
-{
-    static const enum trust_option switches[] = {TRUST_NETWORK_ENABLED, TRUST_ALLOW_NETWORK_TOOLS};
-    const char *asked = request->hosts ? trust_rows[TRUST_ALLOWED_HOSTS].name : NULL;
-    for (size_t i = 0; i < ARRAY_LEN(switches); i++)
-        if ((request->given & 1U << switches[i]) && trust_get(&request->wanted, switches[i]) != 0)
-            asked = trust_rows[switches[i]].name;
-    if (asked == NULL)
-        return 0;
-    return error_set(err, ERROR_NOT_IMPLEMENTED,
-                     "spec.security.%s: networks come with a later version; until then a sandbox "
-                     "has none but its own loopback: leave it out",
-                     asked);
-}
 
 static int check_bounds(enum trust_option option, uint64_t value, struct error *err)
 {
@@ -203,7 +187,8 @@ static int check_tighter(const struct trust_options *options, const struct trust
 {
     char what[64];
     for (enum trust_option option = 0; option < TRUST_OPTION_COUNT; option++)
-        if (is_looser(option, trust_get(options, option), trust_get(than, option))) {
+        if (option != TRUST_NETWORK_ENABLED && /* its mode tells more */
+            is_looser(option, trust_get(options, option), trust_get(than, option))) {
             snprintf(what, sizeof(what), "security.%s", trust_rows[option].name);
             return refuse_looser(what, than->level, err);
         }
@@ -221,7 +206,6 @@ static int begin(const struct trust_request *request, const struct trust_options
     if (trust_level_parse(request->level, &level, err) < 0)
         return -1;
     *ret_options = request->level == NULL && base != NULL ? *base : levels[level];
-    without_network(ret_options);
     return 0;
 }
 
@@ -229,7 +213,7 @@ int trust_resolve(const struct trust_request *request, const struct trust_option
                   struct trust_options *ret_options, struct error *err)
 {
     struct trust_options options;
-    if (check_network(request, err) < 0 || begin(request, base, &options, err) < 0)
+    if (begin(request, base, &options, err) < 0)
         return -1;
     const struct trust_options than = base != NULL ? *base : options;
     for (enum trust_option option = 0; option < TRUST_OPTION_COUNT; option++) {
@@ -331,13 +315,12 @@ uint64_t trust_timeout_ms(const struct trust_options *options, uint64_t asked_ms
 
 const char *trust_enforcement(const struct trust_options *options, enum trust_option option)
 {
-    if (trust_get(options, option) == trust_get(&levels[options->level], option))
-        return NULL;
-    if (option == TRUST_NETWORK_ENABLED)
-        return "not available yet: the level has a network, the sandbox has none until networks "
-               "come";
-    if (option == TRUST_ALLOW_NETWORK_TOOLS)
-        return "not available yet: the level has network tools, which come with networks";
+    if (option == TRUST_NETWORK_ENABLED && !options->network_enabled &&
+        levels[options->level].network_enabled)
+        return "the level has a network; this sandbox goes without, because somebody said so or "
+               "because the machine had none to give";
+    if (option == TRUST_ALLOW_NETWORK_TOOLS && options->allow_network_tools)
+        return "nothing to allow yet: the server has no tools that use a network";
     return NULL;
 }
 
@@ -400,7 +383,6 @@ int trust_from_text(const char *level, const char *text, struct trust_options *r
     if (trust_level_parse(level, &known, err) < 0)
         return -1;
     options = levels[known];
-    without_network(&options);
     for (const char *line = text; line != NULL && *line != '\0';) {
         size_t len = strcspn(line, "\n");
         if (read_line(line, len, &options, err) < 0)

@@ -10,8 +10,9 @@
  * Who asks may always have less than the level allows. More than that is loosening, and needs
  * somebody who may administer the workspace.
  *
- * Networks do not exist yet: whoever asks for one is told so (NOT_IMPLEMENTED), and the levels that
- * would have one go without.
+ * What a level says about networks is where a policy begins, and how far it may go: the policy
+ * itself is sandbox/network.h's. network_enabled tells whether there is one, allowed_hosts is its
+ * allow list.
  */
 
 #include <stdbool.h>
@@ -21,6 +22,7 @@
 #include "base/arena.h"
 #include "base/error.h"
 #include "base/slice.h"
+#include "network/policy.h"
 
 #define TRUST_LEVELS(X)                                                                            \
     X(STANDARD, "standard") /* of those who name none */                                           \
@@ -56,6 +58,8 @@ struct trust_options {
     /* What a level brings along. */
     bool no_new_privs;
     bool no_capabilities;
+    enum net_mode network;      /* of those that ask for none in particular */
+    enum net_mode network_most; /* without loosening */
 };
 
 /* The options that a request can set, as rows: readers and writers walk them. */
@@ -77,7 +81,7 @@ enum trust_kind {
     TRUST_BOOL,
     TRUST_NUMBER, /* a whole number from min to max, or 0: none */
     TRUST_MILLIS, /* thousandths of what is shown (cpu_limit 0.5 is 500), the same way */
-    TRUST_HOSTS,  /* a list, always empty as yet */
+    TRUST_HOSTS,  /* a list, which is part of the network policy */
 };
 
 struct trust_row {
@@ -101,19 +105,19 @@ struct trust_request {
     const char *level;           /* NULL: standard; for a clone, all of its source's */
     unsigned given;              /* bits 1 << enum trust_option: which of the options are set */
     struct trust_options wanted; /* where given */
-    bool hosts;                  /* allowed_hosts names some */
+    struct slice hosts;          /* allowed_hosts, a list of strings */
     bool may_loosen;
 };
 
 /*
  * What is in force for it. `base` is what it must not be looser than, and where it begins when it
- * names no level (a clone's source); NULL: its level. INVALID_ARGUMENT, NOT_IMPLEMENTED for
- * networks, FORBIDDEN for what is looser and may not be.
+ * names no level (a clone's source); NULL: its level. INVALID_ARGUMENT, FORBIDDEN for what is
+ * looser and may not be. Networks are not judged here.
  */
 int trust_resolve(const struct trust_request *request, const struct trust_options *base,
                   struct trust_options *ret_options, struct error *err);
 
-/* Whether two are the same in everything that a request can say. */
+/* Whether two are the same in everything that a request can say, networks apart. */
 bool trust_same(const struct trust_options *a, const struct trust_options *b);
 
 /*

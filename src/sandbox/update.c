@@ -102,6 +102,38 @@ static char *copy_bytes(struct slice bytes)
     return copy;
 }
 
+/* spec.security says the same as spec.network, which is where it is changed; who sends back what he
+ * was shown is fine. */
+static int check_security_network(const struct sandbox *sb, const struct trust_request *security,
+                                  struct error *err)
+{
+    _cleanup_(net_policy_release) struct net_policy policy = {0}, asked = {0};
+    const struct slice packed = {sb->network.packed, sb->network.packed_len};
+    bool same = true;
+    if (security->given & 1U << TRUST_NETWORK_ENABLED)
+        same = security->wanted.network_enabled == sb->security.network_enabled;
+    if (security->given & 1U << TRUST_ALLOWED_HOSTS) {
+        if (net_policy_unpack(packed, &policy, err) < 0)
+            return -1;
+        strv_each (host, security->hosts)
+            if (net_policy_add(&asked, NET_ALLOW, slice_of(host), err) < 0)
+                return error_prefix(err, "spec.security.allowed_hosts");
+        same = same && (policy.mode == NET_ALLOWLIST ? policy.allow_count : 0) == asked.allow_count;
+        asked.mode = policy.mode = NET_ALLOWLIST;
+        for (size_t i = 0; same && i < asked.allow_count; i++) {
+            char one[NET_RULE_TEXT], other[NET_RULE_TEXT];
+            net_rule_text(&asked.allow[i], one);
+            net_rule_text(&policy.allow[i], other);
+            same = strcmp(one, other) == 0;
+        }
+    }
+    if (same)
+        return 0;
+    return error_set(err, ERROR_INVALID_ARGUMENT,
+                     "spec.security.network_enabled and allowed_hosts tell what spec.network has: "
+                     "change it there");
+}
+
 /* Its options stay: what runs in it was started by them. Its limits may become larger than they
  * allow only for those who may loosen them. */
 static int plan_security(const struct sandbox *sb, const struct sandbox_update *request,
@@ -110,7 +142,9 @@ static int plan_security(const struct sandbox *sb, const struct sandbox_update *
     struct trust_request wanted = request->security;
     struct trust_options asked;
     change->security = sb->security;
-    if (wanted.level != NULL || wanted.given != 0 || wanted.hosts) {
+    if (check_security_network(sb, &request->security, err) < 0)
+        return -1;
+    if (wanted.level != NULL || wanted.given != 0) {
         wanted.may_loosen = true; /* who asks for what is there loosens nothing */
         if (wanted.level != NULL && strcmp(wanted.level, trust_level_text(sb->security.level)) == 0)
             wanted.level = NULL;
@@ -212,7 +246,9 @@ static int apply_once(struct sandbox *sb, struct error *err)
         .disk_read_ops = plan.disk_read_ops,
         .disk_write_ops = plan.disk_write_ops,
         .memory_bandwidth = spec_bandwidth_share(&sb->owner->admission.machine, &sb->limits)};
-    return p->ops->update(p, &update, err);
+    if (p->ops->update(p, &update, err) < 0)
+        return -1;
+    return sb->network.address[0] == '\0' ? 0 : sandbox_network_set(sb, err); /* its rates */
 }
 
 static bool in_between(const struct sandbox *sb)
@@ -354,7 +390,7 @@ static bool changes_nothing(const struct sandbox_update *request)
            request->external_id == NULL && request->display_name == NULL &&
            request->blaxel_spec == NULL && request->enabled == NULL && request->image == NULL &&
            request->security.level == NULL && request->security.given == 0 &&
-           !request->security.hosts && request->lifespan == NULL;
+           request->lifespan == NULL;
 }
 
 /* One at a time, and whoever waits looks at the revision when its turn has come. */
@@ -385,8 +421,17 @@ int sandboxes_update(struct sandboxes *s, const struct sandbox_update *request, 
     if (sb == NULL)
         return -1;
     sandbox_hold(sb);
+    const struct sandbox_network_set network = {.workspace = sb->workspace,
+                                                .name = sb->id,
+                                                .request = request->network,
+                                                .may_loosen = request->security.may_loosen,
+                                                .actor = request->actor};
+    if (request->network.given != 0 && sandbox_network_check(sb, &network, arena, err) < 0)
+        return -1;
     if (update_in_turn(sb, request, arena, err) < 0)
         return -1;
+    if (request->network.given != 0)
+        return sandboxes_set_network(s, &network, arena, ret_info, err);
     sandbox_info(sb, arena, ret_info);
     return 0;
 }

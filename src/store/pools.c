@@ -16,12 +16,13 @@ static int put_pool(struct sql_db *db, void *arg, struct error *err)
 {
     const struct store_pool *row = arg;
     struct slice resources = row->resources.data == NULL ? slice_of("") : row->resources;
+    struct slice network = row->network.data == NULL ? slice_of("") : row->network;
     const struct sql_param params[] = {
         PARAM_TEXT(row->name),       PARAM_TEXT(row->image),     PARAM_TEXT(row->cpu),
         PARAM_TEXT(row->memory),     PARAM_TEXT(row->disk),      PARAM_TEXT(row->trust_level),
         PARAM_TEXT(row->security),   PARAM_INT(row->size),       PARAM_INT(row->ttl_s),
         PARAM_INT(row->at_once),     PARAM_INT(row->created_ms), PARAM_INT(row->updated_ms),
-        PARAM_TEXT(row->created_by), PARAM_BYTES(resources),
+        PARAM_TEXT(row->created_by), PARAM_BYTES(resources),     PARAM_BYTES(network),
     };
     return sql_run(db, SQL_POOL_PUT, params, ARRAY_LEN(params), "storing a pool", err);
 }
@@ -110,6 +111,7 @@ static int load_pool(void *ctx, sqlite3_stmt *row, struct error *err)
         .updated_ms = sqlite3_column_int64(row, 11),
         .created_by = text(row, 12),
         .resources = {sqlite3_column_blob(row, 13), (size_t)sqlite3_column_bytes(row, 13)},
+        .network = {sqlite3_column_blob(row, 14), (size_t)sqlite3_column_bytes(row, 14)},
     };
     return load->each(load->ctx, &pool, err);
 }

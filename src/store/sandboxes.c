@@ -38,6 +38,7 @@ static int put_row(struct sql_db *db, const struct store_sandbox *row, struct er
     struct slice labels = row->labels.data == NULL ? slice_of("") : row->labels;
     struct slice resources = row->resources.data == NULL ? slice_of("") : row->resources;
     struct slice auto_lower = row->auto_lower.data == NULL ? slice_of("") : row->auto_lower;
+    struct slice network = row->network.data == NULL ? slice_of("") : row->network;
     const struct sql_param params[] = {
         PARAM_TEXT(row->id),
         PARAM_TEXT(row->workspace),
@@ -64,6 +65,7 @@ static int put_row(struct sql_db *db, const struct store_sandbox *row, struct er
         PARAM_TEXT(row->security),
         PARAM_BYTES(resources),
         PARAM_BYTES(auto_lower),
+        PARAM_BYTES(network),
     };
     if (sql_run(db, SQL_SANDBOX_PUT, params, ARRAY_LEN(params), "storing a sandbox", err) == 0)
         return give_revision(db, row->revision, err);
@@ -253,6 +255,7 @@ static int load_sandbox(void *ctx, sqlite3_stmt *row, struct error *err)
         .security = text(row, 22),
         .resources = bytes(row, 23),
         .auto_lower = bytes(row, 24),
+        .network = bytes(row, 25),
     };
     if (load->to->sandbox(load->to->ctx, &sandbox, err) < 0)
         return -1;

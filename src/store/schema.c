@@ -198,7 +198,10 @@ const struct migration schema_migrations[] = {
          ") STRICT, WITHOUT ROWID;"
          "CREATE TRIGGER spare_claimed AFTER UPDATE OF status ON sandbox"
          " WHEN NEW.status = 'running' BEGIN DELETE FROM spare WHERE id = NEW.id; END;"},
-    {13, "CREATE TABLE published_port ("
+    /* Network policies, packed (network/policy.h); empty: no network. */
+    {13, "ALTER TABLE sandbox ADD COLUMN network BLOB NOT NULL DEFAULT x'';"
+         "ALTER TABLE pool ADD COLUMN network BLOB NOT NULL DEFAULT x'';"},
+    {14, "CREATE TABLE published_port ("
          "  sandbox TEXT NOT NULL REFERENCES sandbox (id) ON DELETE CASCADE,"
          "  port INTEGER NOT NULL,"
          "  protocol TEXT NOT NULL,"

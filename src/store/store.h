@@ -51,6 +51,7 @@ struct store_sandbox {
     bool unsettled;       /* its limits are being changed, and may be any of two */
     const char *trust_level, *security; /* sandbox/trust.h's texts; NULL: from before there were */
     const struct store_lifespan *lifespan; /* NULL: what is stored, if anything, stays */
+    struct slice network;                  /* net_policy_pack()'s list; empty: none */
 };
 
 struct store_event {
@@ -140,6 +141,7 @@ struct store_pool {
     const char *cpu, *memory, *disk;
     struct slice resources;             /* the others, as a sandbox's */
     const char *trust_level, *security; /* NULL: none */
+    struct slice network;               /* as a sandbox's */
     int64_t size, ttl_s, at_once;
     int64_t created_ms, updated_ms;
     const char *created_by;

@@ -36,7 +36,8 @@ static void check_security(const struct trust_request *request)
         return;
     }
     require(trust_resolve(&level, NULL, &plain, &err) == 0);
-    require(!options.network_enabled && !options.allow_network_tools);
+    require(options.allow_network_tools <= plain.allow_network_tools);
+    require(options.network_most == plain.network_most);
     require(options.allow_subprocess || options.no_new_privs);
     require(options.allow_shell <= plain.allow_shell);
     require(options.allow_subprocess <= plain.allow_subprocess);

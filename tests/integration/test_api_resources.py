@@ -55,7 +55,7 @@ def test_everything_is_kept_and_shown(server):
         assert shown["spec"]["resources"] == resources
         usage = shown["usage"]
         assert usage["pids"]["limit"] == 100 and usage["diskRead"]["limit"] == 20_000_000
-        assert usage["networkIn"]["enforced"] is False
+        assert usage["networkIn"]["limit"] == 1_000_000
         assert "network" in usage["networkIn"]["enforcement"]
         assert usage["memoryBandwidth"]["limit"] == 1_000_000_000
         # What GET gives can be sent back.

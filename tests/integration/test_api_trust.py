@@ -75,14 +75,17 @@ def test_a_level_is_a_row(server, level):
         assert (spec["resources"]["cpu"], spec["resources"]["memory"]) == RESOURCES[level]
 
 
-@pytest.mark.parametrize("level", LEVELS)
-def test_no_level_has_a_network_and_those_that_would_say_so(server, level):
+@pytest.mark.parametrize("level,mode", [("standard", "none"), ("trusted", "full"),
+                                        ("sandboxed", "allowlist"), ("untrusted", "none")])
+def test_levels_have_the_network_of_the_table(server, level, mode):
     with made(server, trustLevel=level, enabled=False) as sandbox:
-        security = sandbox.get()["spec"]["security"]
-        assert security["network_enabled"] is False and security["allowed_hosts"] == []
-        notes = security.get("enforcement", {})
-        assert ("network_enabled" in notes) == (level in ("trusted", "sandboxed"))
-        assert all("not available yet" in note for note in notes.values())
+        spec = sandbox.get()["spec"]
+        security, notes = spec["security"], spec["security"].get("enforcement", {})
+        assert security["allowed_hosts"] == []
+        if spec["network"]["mode"] != mode:  # a machine that has none to give, and says so
+            assert spec["network"]["mode"] == "none" and "network_enabled" in notes
+        assert security["network_enabled"] is (spec["network"]["mode"] != "none")
+        assert ("allow_network_tools" in notes) == security["allow_network_tools"]
 
 
 def test_without_a_level_it_is_standard(server):
@@ -343,8 +346,6 @@ def test_command_line(server):
         assert server.cli("run", name, "process", "exec", "printf", "%s", "$HOME").stdout == "$HOME"
         line = server.cli("run", name, "process", "exec", "echo hi")
         assert line.returncode == 5 and "needs a shell" in line.stderr
-        network = server.cli("sandbox", "clone", name, "--security", "allowed_hosts=a.example,b.example")
-        assert network.returncode == 1 and "networks come" in network.stderr
         wrong = server.cli("sandbox", "clone", name, "--security", "allow_shell=maybe")
         assert wrong.returncode == 2 and "true or false" in wrong.stderr
     finally:
@@ -354,4 +355,4 @@ def test_command_line(server):
 def test_the_command_line_shows_what_is_not_available(server):
     with made(server, trustLevel="trusted", enabled=False) as sandbox:
         shown = server.cli("sandbox", "get", sandbox.name).stdout
-        assert "network_enabled=false (not available yet" in shown
+        assert "allow_network_tools=true (nothing to allow yet" in shown

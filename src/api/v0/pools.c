@@ -59,7 +59,8 @@ static void pool_json(yyjson_mut_doc *doc, yyjson_mut_val *root, const struct po
 {
     yyjson_mut_obj_add_str(doc, root, "name", info->name);
     yyjson_mut_obj_add_str(doc, root, "image", info->image);
-    security_to_json(doc, root, &info->security);
+    security_to_json(doc, root, &info->security, (struct slice){0});
+    yyjson_mut_obj_add_bool(doc, root, "network", info->network != NET_NONE);
     yyjson_mut_obj_add_int(doc, root, "size", info->size);
     yyjson_mut_obj_add_int(doc, root, "ttl", info->ttl_s);
     yyjson_mut_val *refill = yyjson_mut_obj_add_obj(doc, root, "refill");
@@ -91,7 +92,7 @@ struct numbers {
 
 struct body {
     const char *name, *image, *trust_level;
-    yyjson_val *security, *size, *refill, *resources;
+    yyjson_val *security, *size, *refill, *resources, *network;
     const char *ttl;
 };
 
@@ -104,6 +105,7 @@ static const struct json_field create_fields[] = {
     {"ttl", JSON_SCALAR_TEXT, .offset = offsetof(struct body, ttl)},
     {"refill", JSON_OBJECT, .offset = offsetof(struct body, refill)},
     {"resources", JSON_OBJECT, .offset = offsetof(struct body, resources)},
+    {"network", JSON_ANY, .offset = offsetof(struct body, network)},
     {"createdAt", JSON_IGNORED},
     {"updatedAt", JSON_IGNORED},
     {"createdBy", JSON_IGNORED},
@@ -181,6 +183,18 @@ int v0_pool_list(struct http_exchange *x, const struct route_params *params, voi
     return api_reply_json(x, 200, doc, err);
 }
 
+/* With or without: what its sandboxes may reach, each of them says. */
+static int read_network(yyjson_val *value, struct network_request *request, struct error *err)
+{
+    if (value == NULL)
+        return 0;
+    if (!yyjson_is_bool(value))
+        return error_set(err, ERROR_INVALID_ARGUMENT, "network must be true or false");
+    request->given = NETWORK_MODE;
+    request->mode = yyjson_get_bool(value) ? NET_ALLOWLIST : NET_NONE;
+    return 0;
+}
+
 int v0_pool_create(struct http_exchange *x, const struct route_params *params, void *ctx,
                    struct error *err)
 {
@@ -199,10 +213,13 @@ int v0_pool_create(struct http_exchange *x, const struct route_params *params, v
         .security.may_loosen = true, /* who may make pools may do that */
         .actor = call->principal.name,
     };
-    if (security_from_json(body.trust_level, body.security, &request.security, err) < 0)
+    if (security_from_json(http_arena(x), body.trust_level, body.security, &request.security, err) <
+        0)
         return -1;
     if (resources_from_json(http_arena(x), body.resources, "resources", &request.resources, err) <
         0)
+        return -1;
+    if (read_network(body.network, &request.network, err) < 0)
         return -1;
     if (pools_create(call->api->sandboxes, &request, http_arena(x), &info, err) < 0)
         return -1;
@@ -235,7 +252,8 @@ int v0_pool_update(struct http_exchange *x, const struct route_params *params, v
                  {"image", body.image},
                  {"trustLevel", body.trust_level},
                  {"security", body.security},
-                 {"resources", body.resources}};
+                 {"resources", body.resources},
+                 {"network", body.network}};
     for (size_t i = 0; i < ARRAY_LEN(fixed); i++)
         if (fixed[i].given != NULL)
             return error_set(err, ERROR_INVALID_ARGUMENT,

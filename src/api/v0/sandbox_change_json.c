@@ -12,6 +12,7 @@
 #include "api/v0/auto_lower_json.h"
 #include "api/v0/env.h"
 #include "api/v0/lifecycle_json.h"
+#include "api/v0/network_json.h"
 #include "api/v0/resources_json.h"
 #include "api/v0/sandbox.h"
 #include "api/v0/security_json.h"
@@ -73,6 +74,7 @@ struct spec {
     const char *trust_level;
     yyjson_val *security;
     yyjson_val *lifecycle;
+    yyjson_val *network;
 };
 
 static const struct json_field spec_fields[] = {
@@ -84,6 +86,7 @@ static const struct json_field spec_fields[] = {
     {"trustLevel", JSON_STRING, .offset = offsetof(struct spec, trust_level)},
     {"security", JSON_OBJECT, .offset = offsetof(struct spec, security)},
     {"lifecycle", JSON_OBJECT, .offset = offsetof(struct spec, lifecycle)},
+    {"network", JSON_OBJECT, .offset = offsetof(struct spec, network)},
 };
 
 /* Everything that both can say. */
@@ -97,6 +100,7 @@ struct change {
     const struct slice *labels;
     const struct slice *auto_lower;
     const struct lifespan_change *lifespan;
+    struct network_request network;
 };
 
 static int read_enabled(struct arena *arena, yyjson_val *value, const bool **ret_enabled,
@@ -173,6 +177,8 @@ static int read_change(struct arena *arena, yyjson_val *body, size_t fields, boo
     if (resources_from_json(arena, change->spec.resources, "spec.resources", &change->resources,
                             err) < 0 ||
         read_enabled(arena, change->spec.enabled, &change->enabled, err) < 0 ||
+        network_from_json(arena, change->spec.network, &change->network, &change->resources, err) <
+            0 ||
         read_lifecycle(arena, patch, change, err) < 0)
         return -1;
     return read_lists(arena, patch, change, err);
@@ -220,8 +226,9 @@ int sandbox_clone_from_json(struct arena *arena, yyjson_val *body, struct sandbo
     request->display_name = change.metadata.display_name;
     request->enabled = change.enabled;
     request->lifespan = change.lifespan;
-    return security_from_json(change.spec.trust_level, change.spec.security, &request->security,
-                              err);
+    request->network = change.network;
+    return security_from_json(arena, change.spec.trust_level, change.spec.security,
+                              &request->security, err);
 }
 
 int sandbox_update_from_json(struct arena *arena, yyjson_val *body, bool patch, const char *name,
@@ -248,6 +255,7 @@ int sandbox_update_from_json(struct arena *arena, yyjson_val *body, bool patch, 
     request->display_name = change.metadata.display_name;
     request->enabled = change.enabled;
     request->lifespan = change.lifespan;
-    return security_from_json(change.spec.trust_level, change.spec.security, &request->security,
-                              err);
+    request->network = change.network;
+    return security_from_json(arena, change.spec.trust_level, change.spec.security,
+                              &request->security, err);
 }

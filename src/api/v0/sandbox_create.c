@@ -9,6 +9,7 @@
 
 #include "api/v0/auto_lower_json.h"
 #include "api/v0/env.h"
+#include "api/v0/network_json.h"
 #include "api/v0/resources_json.h"
 #include "api/v0/security_json.h"
 #include "api/v0/lifecycle_json.h"
@@ -61,6 +62,7 @@ struct spec {
     const char *trust_level;
     yyjson_val *security;
     yyjson_val *lifecycle;
+    yyjson_val *network;
 };
 
 static const struct json_field spec_fields[] = {
@@ -72,6 +74,7 @@ static const struct json_field spec_fields[] = {
     {"trustLevel", JSON_STRING, .offset = offsetof(struct spec, trust_level)},
     {"security", JSON_OBJECT, .offset = offsetof(struct spec, security)},
     {"lifecycle", JSON_OBJECT, .offset = offsetof(struct spec, lifecycle)},
+    {"network", JSON_OBJECT, .offset = offsetof(struct spec, network)},
 };
 
 static int read_metadata(struct arena *arena, yyjson_val *object, struct sandbox_create *request,
@@ -100,7 +103,8 @@ static int read_spec(struct arena *arena, yyjson_val *object, struct sandbox_cre
             0 ||
         auto_lower_from_json(arena, spec.auto_lower, &request->auto_lower, err) < 0)
         return -1;
-    if (security_from_json(spec.trust_level, spec.security, &request->security, err) < 0)
+    if (security_from_json(arena, spec.trust_level, spec.security, &request->security, err) < 0 ||
+        network_from_json(arena, spec.network, &request->network, &request->resources, err) < 0)
         return -1;
     if (lifecycle_from_json(arena, spec.lifecycle, &lifespan, err) < 0)
         return -1;

@@ -9,6 +9,7 @@
 
 #include <string.h>
 
+#include "api/v0/network_json.h"
 #include "auth/auth.h"
 #include "base/buf.h"
 #include "base/cleanup.h"
@@ -40,21 +41,12 @@ static int refuse(const struct trust_row *row, const char *expected, struct erro
                      expected);
 }
 
-/* Names are not looked at: there is nothing yet that they could be allowed for. */
-static int read_hosts(const struct trust_row *row, yyjson_val *value, bool *ret_any,
-                      struct error *err)
+static int read_hosts(struct arena *arena, const struct trust_row *row, yyjson_val *value,
+                      struct slice *ret_hosts, struct error *err)
 {
-    yyjson_val *host;
-    size_t i, count;
     if (!yyjson_is_arr(value))
         return refuse(row, "an array of strings", err);
-    yyjson_arr_foreach(value, i, count, host)
-    {
-        if (!yyjson_is_str(host))
-            return refuse(row, "an array of strings", err);
-    }
-    *ret_any = yyjson_arr_size(value) > 0;
-    return 0;
+    return network_list_from_json(arena, value, "spec.security.allowed_hosts", ret_hosts, err);
 }
 
 /* 0 is none; the bounds are the domain's. */
@@ -74,8 +66,8 @@ static int read_number(const struct trust_row *row, yyjson_val *value, uint64_t 
     return 0;
 }
 
-static int read_option(enum trust_option option, yyjson_val *value, struct trust_request *request,
-                       struct error *err)
+static int read_option(struct arena *arena, enum trust_option option, yyjson_val *value,
+                       struct trust_request *request, struct error *err)
 {
     const struct trust_row *row = &trust_rows[option];
     uint64_t number = 0;
@@ -86,7 +78,7 @@ static int read_option(enum trust_option option, yyjson_val *value, struct trust
         number = yyjson_get_bool(value);
         break;
     case TRUST_HOSTS:
-        if (read_hosts(row, value, &request->hosts, err) < 0)
+        if (read_hosts(arena, row, value, &request->hosts, err) < 0)
             return -1;
         break;
     case TRUST_NUMBER:
@@ -100,8 +92,8 @@ static int read_option(enum trust_option option, yyjson_val *value, struct trust
     return 0;
 }
 
-int security_from_json(const char *level, yyjson_val *options, struct trust_request *ret_request,
-                       struct error *err)
+int security_from_json(struct arena *arena, const char *level, yyjson_val *options,
+                       struct trust_request *ret_request, struct error *err)
 {
     struct trust_request request = {.level = level, .may_loosen = ret_request->may_loosen};
     yyjson_val *key, *value;
@@ -113,7 +105,7 @@ int security_from_json(const char *level, yyjson_val *options, struct trust_requ
         if (option == TRUST_OPTION_COUNT && !is_shown_only(name))
             return unknown(name, err);
         if (option < TRUST_OPTION_COUNT && !yyjson_is_null(value) &&
-            read_option(option, value, &request, err) < 0)
+            read_option(arena, option, value, &request, err) < 0)
             return -1;
     }
     *ret_request = request;
@@ -126,13 +118,13 @@ bool security_may_loosen(const struct api_call *call)
 }
 
 static void add_option(yyjson_mut_doc *doc, yyjson_mut_val *object, enum trust_option option,
-                       uint64_t value)
+                       uint64_t value, struct slice network)
 {
     const struct trust_row *row = &trust_rows[option];
     if (row->kind == TRUST_BOOL)
         yyjson_mut_obj_add_bool(doc, object, row->name, value != 0);
     else if (row->kind == TRUST_HOSTS)
-        yyjson_mut_obj_add_arr(doc, object, row->name);
+        yyjson_mut_obj_add_val(doc, object, row->name, network_hosts_json(doc, network));
     else if (value == 0)
         yyjson_mut_obj_add_null(doc, object, row->name);
     else if (row->kind == TRUST_NUMBER)
@@ -142,14 +134,14 @@ static void add_option(yyjson_mut_doc *doc, yyjson_mut_val *object, enum trust_o
 }
 
 void security_to_json(yyjson_mut_doc *doc, yyjson_mut_val *spec,
-                      const struct trust_options *options)
+                      const struct trust_options *options, struct slice network)
 {
     yyjson_mut_obj_add_str(doc, spec, "trustLevel", trust_level_text(options->level));
     yyjson_mut_val *security = yyjson_mut_obj_add_obj(doc, spec, "security");
     yyjson_mut_val *notes = yyjson_mut_obj(doc);
     for (enum trust_option option = 0; option < TRUST_OPTION_COUNT; option++) {
         const char *note = trust_enforcement(options, option);
-        add_option(doc, security, option, trust_get(options, option));
+        add_option(doc, security, option, trust_get(options, option), network);
         if (note != NULL)
             yyjson_mut_obj_add_str(doc, notes, trust_rows[option].name, note);
     }

@@ -54,9 +54,9 @@ static const struct sandbox_info info = {
     "\"allow_network_tools\":false,\"memory_limit_mb\":2048,\"cpu_limit\":1.5,"                    \
     "\"timeout_seconds\":null,\"read_only_root\":true,\"log_all_commands\":true,"                  \
     "\"no_new_privs\":true,\"capabilities\":\"default\",\"enforcement\":{"                         \
-    "\"network_enabled\":\"not available yet: the level has a network, the sandbox has none "      \
-    "until networks come\",\"allow_network_tools\":\"not available yet: the level has network "    \
-    "tools, which come with networks\"}},"                                                         \
+    "\"network_enabled\":\"the level has a network; this sandbox goes without, because somebody "  \
+    "said so or because the machine had none to give\"}},"                                         \
+    "\"network\":{\"mode\":\"none\"},"                                                             \
     "\"env_vars\":{\"MY_VAR\":\"my_value\",\"EMPTY\":\"\"}},\"status\":\"running\","               \
     "\"events\":[{\"type\":\"CREATE\",\"status\":\"SUCCESS\","                                     \
     "\"message\":\"Sandbox created successfully\",\"time\":\"2023-10-10T15:30:00Z\","              \
@@ -225,7 +225,22 @@ static void requests_refused(void **state)
         {"{\"spec\":{\"security\":{\"cpu_limit\":true}}}", ERROR_INVALID_ARGUMENT, "cpu_limit"},
         {"{\"spec\":{\"security\":{\"cpu_limit\":0.0001}}}", ERROR_INVALID_ARGUMENT, "cpu_limit"},
         {"{\"spec\":{\"security\":{\"allowed_hosts\":\"a\"}}}", ERROR_INVALID_ARGUMENT, "array"},
-        {"{\"spec\":{\"security\":{\"allowed_hosts\":[1]}}}", ERROR_INVALID_ARGUMENT, "array"},
+        {"{\"spec\":{\"security\":{\"allowed_hosts\":[1]}}}", ERROR_INVALID_ARGUMENT, "strings"},
+        {"{\"spec\":{\"network\":[]}}", ERROR_INVALID_ARGUMENT, "spec.network"},
+        {"{\"spec\":{\"network\":{\"mode\":\"some\"}}}", ERROR_INVALID_ARGUMENT, "allowlist"},
+        {"{\"spec\":{\"network\":{\"mode\":1}}}", ERROR_INVALID_ARGUMENT, "network.mode"},
+        {"{\"spec\":{\"network\":{\"alow\":[]}}}", ERROR_UNKNOWN_FIELD, "alow"},
+        {"{\"spec\":{\"network\":{\"allow\":\"a\"}}}", ERROR_INVALID_ARGUMENT, "network.allow"},
+        {"{\"spec\":{\"network\":{\"allow\":[1]}}}", ERROR_INVALID_ARGUMENT, "network.allow"},
+        {"{\"spec\":{\"network\":{\"deny\":[\"a\\u0000b\"]}}}", ERROR_INVALID_ARGUMENT, "NUL"},
+        {"{\"spec\":{\"network\":{\"ipv6\":1}}}", ERROR_INVALID_ARGUMENT, "network.ipv6"},
+        {"{\"spec\":{\"network\":{\"headers\":[1]}}}", ERROR_INVALID_ARGUMENT, "objects"},
+        {"{\"spec\":{\"network\":{\"headers\":[{\"host\":\"a\"}]}}}", ERROR_INVALID_ARGUMENT,
+         "header"},
+        {"{\"spec\":{\"network\":{\"bandwidth\":{\"up\":1}}}}", ERROR_UNKNOWN_FIELD, "up"},
+        {"{\"spec\":{\"resources\":{\"networkIn\":\"1M\"},\"network\":{\"bandwidth\":"
+         "{\"in\":\"2M\"}}}}",
+         ERROR_INVALID_ARGUMENT, "twice"},
         {"{\"spec\":{\"env_vars\":{\"A\":null}}}", ERROR_INVALID_ARGUMENT, "spec.env_vars.A"},
         {"{\"spec\":{\"env_vars\":{\"A\":\"x\\u0000y\"}}}", ERROR_INVALID_ARGUMENT,
          "spec.env_vars.A"},

@@ -117,36 +117,26 @@ static void numbers_have_bounds(void **state)
     }
 }
 
-/* Nobody gets one, not even those who may loosen; and no level fails for want of it. */
-static void networks_are_not_there_yet(void **state)
+/* Which mode comes of it is the network's business: here it only begins. */
+static void levels_have_networks(void **state)
 {
-    static const enum trust_option switches[] = {TRUST_NETWORK_ENABLED, TRUST_ALLOW_NETWORK_TOOLS};
-    struct trust_options options;
-    struct error err;
-    for (enum trust_level i = 0; i < TRUST_LEVEL_COUNT; i++) {
-        options = level(trust_level_text(i));
-        assert_false(options.network_enabled || options.allow_network_tools);
-        for (size_t s = 0; s < ARRAY_LEN(switches); s++) {
-            struct trust_request request = with(trust_level_text(i), switches[s], 1);
-            request.may_loosen = true;
-            assert_int_equal(trust_resolve(&request, NULL, &options, &err), -1);
-            assert_int_equal(err.code, ERROR_NOT_IMPLEMENTED);
-            assert_non_null(strstr(err.message, "networks come"));
-            request = with(trust_level_text(i), switches[s], 0);
-            assert_int_equal(trust_resolve(&request, NULL, &options, &err), 0);
-        }
-        struct trust_request request = {.level = trust_level_text(i),
-                                        .given = 1U << TRUST_ALLOWED_HOSTS,
-                                        .hosts = true,
-                                        .may_loosen = true};
-        assert_int_equal(trust_resolve(&request, NULL, &options, &err), -1);
-        assert_int_equal(err.code, ERROR_NOT_IMPLEMENTED);
+    static const struct {
+        const char *level;
+        enum net_mode first, most;
+    } rows[] = {{"standard", NET_NONE, NET_FULL},
+                {"trusted", NET_FULL, NET_FULL},
+                {"sandboxed", NET_ALLOWLIST, NET_ALLOWLIST},
+                {"untrusted", NET_NONE, NET_NONE}};
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct trust_options options = level(rows[i].level);
+        assert_int_equal(options.network, rows[i].first);
+        assert_int_equal(options.network_most, rows[i].most);
+        assert_int_equal(options.network_enabled, rows[i].first != NET_NONE);
+        assert_null(trust_enforcement(&options, TRUST_NETWORK_ENABLED));
+        options.network_enabled = false;
+        if (rows[i].first != NET_NONE)
+            assert_non_null(trust_enforcement(&options, TRUST_NETWORK_ENABLED));
     }
-    options = level("trusted");
-    assert_non_null(trust_enforcement(&options, TRUST_NETWORK_ENABLED));
-    assert_null(trust_enforcement(&options, TRUST_ALLOW_SHELL));
-    options = level("untrusted");
-    assert_null(trust_enforcement(&options, TRUST_NETWORK_ENABLED));
 }
 
 static void a_clone_is_no_looser_than_its_source(void **state)
@@ -320,7 +310,7 @@ int main(void)
         cmocka_unit_test(rows_are_what_they_are_said_to_be),
         cmocka_unit_test(tightening_is_free_and_loosening_is_not),
         cmocka_unit_test(numbers_have_bounds),
-        cmocka_unit_test(networks_are_not_there_yet),
+        cmocka_unit_test(levels_have_networks),
         cmocka_unit_test(a_clone_is_no_looser_than_its_source),
         cmocka_unit_test(no_subprocess_brings_no_new_privs),
         cmocka_unit_test(plans),

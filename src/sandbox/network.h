@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * Networks of sandboxes, as cellad sees them: the policy of each (network/policy.h) is part of its
+ * record; the kernel's part of it is the warden's, names are the egress process's, and both are
+ * told from here. A change is recorded first, then told; whoever was away is told again when he is
+ * back, so that after any crash what holds is what is recorded. Until the egress process knows a
+ * sandbox, it lets nothing of it through.
+ */
+
+#include "base/arena.h"
+#include "base/error.h"
+#include "base/slice.h"
+#include "network/policy.h"
+#include "sandbox/trust.h"
+#include "wire/messages.h"
+
+struct sandboxes;
+struct sandbox_info;
+
+enum network_given {
+    NETWORK_MODE = 1 << 0,
+    NETWORK_ALLOW = 1 << 1,
+    NETWORK_DENY = 1 << 2,
+    NETWORK_HEADERS = 1 << 3,
+    NETWORK_IPV6 = 1 << 4,
+};
+
+/* What a request says about it. Zeros: nothing. */
+struct network_request {
+    unsigned given; /* enum network_given */
+    enum net_mode mode;
+    struct slice allow, deny; /* lists of strings, instead of those before */
+    struct slice headers;     /* a list of strings, four each: host, header, secret, format */
+    bool ipv6;
+    bool by_default; /* nobody asked: where there are no networks it goes without */
+    bool replace;    /* what is not given is not, either; else it stays as it was */
+};
+
+/* Where sandboxes have a network here at all; the reason why not, for people (NULL: they have). */
+const char *sandboxes_network_reason(struct sandboxes *s);
+
+/* The private ranges that sandboxes may be let into: "10.1.0.0/16,fd00::/8", or "". Before
+ * sandboxes_recover(). */
+int sandboxes_set_network_exceptions(struct sandboxes *s, const char *list, struct error *err);
+
+/*
+ * The policy of a sandbox that is to be made, packed, in the arena. It begins with the level's (or
+ * with `before`, a clone's source's, when the request names no level), and becomes what both
+ * requests say. options->network_enabled says afterwards whether there is a network. FORBIDDEN for
+ * more than the level allows, NETWORK_REFUSED, NETWORK_UNAVAILABLE, INVALID_ARGUMENT,
+ * LIMIT_EXCEEDED.
+ */
+int network_resolve(struct sandboxes *s, const struct trust_request *security,
+                    const struct network_request *request, const struct slice *before,
+                    struct trust_options *options, struct arena *arena, struct slice *ret_packed,
+                    struct error *err);
+
+struct sandbox_network_set {
+    const char *workspace;
+    const char *name;
+    uint64_t revision; /* it has to have this one; 0: any */
+    struct network_request request;
+    bool may_loosen;
+    const char *actor;
+};
+
+/*
+ * Another policy for a sandbox that is there: when this returns it holds, for what is open too.
+ * CONFLICT for one that runs and was started without a network. The errors of network_resolve().
+ */
+int sandboxes_set_network(struct sandboxes *s, const struct sandbox_network_set *set,
+                          struct arena *arena, struct sandbox_info *ret_info, struct error *err);
+
+struct network_log {
+    struct egress_log_entry *entries; /* oldest first */
+    size_t count;
+};
+
+/* What it has tried to reach, and what became of it. UNAVAILABLE while there is no egress process.
+ */
+int sandboxes_network_log(struct sandboxes *s, const char *workspace, const char *name,
+                          uint64_t after, uint64_t max, struct arena *arena,
+                          struct network_log *ret_log, struct error *err);
+
+/*
+ * Where the values behind a policy's headers come from: fills *ret_secrets for the sandbox, strings
+ * in the arena (wiped by nobody). Asked after each EGRESS_SET of a policy with headers. Nobody set:
+ * requests to those hosts fail.
+ */
+typedef int network_secrets(void *ctx, const char *id, const char *workspace,
+                            const struct net_policy *policy, struct arena *arena,
+                            struct egress_secrets *ret_secrets, struct error *err);
+void sandboxes_set_secrets(struct sandboxes *s, network_secrets *fill, void *ctx);
+/* They have changed: running sandboxes of the workspace that use some get them anew. On a
+ * coroutine. */
+void sandboxes_secrets_changed(struct sandboxes *s, const char *workspace);

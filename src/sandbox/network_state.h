@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* What the files about networks share with the rest of this folder. */
+
+#include "loop/co.h"
+#include "provider/channel.h"
+#include "sandbox/network.h"
+
+struct sandbox;
+
+/* A sandbox's. */
+struct sandbox_network {
+    char *packed; /* its policy, as it is stored; owned */
+    size_t packed_len;
+    enum net_mode mode;
+    bool proxied;
+    bool has_headers;
+    struct plan_net_rule *rules; /* for the kernel, in the order they are looked at; owned */
+    size_t rule_count;
+    char address[NET_ADDRESS_TEXT]; /* "": it was not started with a network */
+};
+
+/* All of them. */
+struct networks {
+    struct net_exceptions exceptions;
+    bool available;
+    char reason[256]; /* why not */
+    int run_fd;
+    struct channel *egress; /* NULL while there is none */
+    struct co *keeper;      /* connects, and tells everything */
+    struct co_cond wake;    /* the connection is gone, or not wanted any more */
+    bool closing;
+    network_secrets *secrets;
+    void *secrets_ctx;
+};
+
+/* network.c */
+int sandbox_network_load(struct sandbox *sb, struct slice packed, struct error *err);
+void sandbox_network_release(struct sandbox *sb);
+/* Whether it could be given that policy. */
+int sandbox_network_check(struct sandbox *sb, const struct sandbox_network_set *set,
+                          struct arena *arena, struct error *err);
+/* The plan's part; borrowed from the sandbox. */
+void sandbox_network_plan(const struct sandbox *sb, struct plan *plan);
+/* What the provider said where it is; NULL: nowhere. */
+void sandbox_network_at(struct sandbox *sb, const char *address);
+/* On a coroutine: the warden is told what holds for it, which may run for nobody yet. */
+int sandbox_network_set(struct sandbox *sb, struct error *err);
+/* On a coroutine: both are told what holds for a sandbox that runs. */
+int sandbox_network_apply(struct sandbox *sb, struct error *err);
+/* On a coroutine: it has just come up, or does not run any more. */
+void sandbox_network_started(struct sandbox *sb);
+void sandbox_network_stopped(struct sandbox *sb);
+/* What the provider says about networks here. */
+void networks_look(struct sandboxes *s);
+
+/* egress_link.c */
+int egress_link_open(struct sandboxes *s, int data_dir_fd, struct error *err);
+void egress_link_start(struct sandboxes *s); /* when all sandboxes are known */
+void egress_link_stop(struct sandboxes *s);
+void egress_link_free(struct sandboxes *s);
+/* On a coroutine: what holds for it, none when it does not run. UNAVAILABLE while there is no
+ * egress process: it is told as soon as there is one. */
+int egress_tell(struct sandbox *sb, struct error *err);
+void egress_forget(struct sandbox *sb); /* on a coroutine: it is deleted */
