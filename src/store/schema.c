@@ -215,7 +215,7 @@ const struct migration schema_migrations[] = {
          ") STRICT, WITHOUT ROWID;"
          "ALTER TABLE lifespan ADD COLUMN wake INTEGER NOT NULL DEFAULT 0;"},
     /* Values and keys are sealed by who stores them (auth/seal.h); hosts are a list of strings. */
-    {14, "CREATE TABLE workspace_secret ("
+    {15, "CREATE TABLE workspace_secret ("
          "  workspace TEXT NOT NULL REFERENCES workspace (name) ON DELETE CASCADE,"
          "  name TEXT NOT NULL,"
          "  sealed BLOB NOT NULL,"
