@@ -77,20 +77,51 @@ static void check_agent(const char *data, struct finding *f)
     check_program("cella-agent", f);
 }
 
-static void check_mkfs(const char *data, struct finding *f)
+/* A program of the machine's. */
+static bool is_installed(const char *name, struct finding *f)
 {
     static const char *const folders[] = {"/usr/sbin", "/sbin", "/usr/bin", "/bin",
                                           "/usr/local/sbin"};
     for (size_t i = 0; i < ARRAY_LEN(folders); i++) {
         char path[64];
-        snprintf(path, sizeof(path), "%s/mkfs.btrfs", folders[i]);
+        snprintf(path, sizeof(path), "%s/%s", folders[i], name);
         if (access(path, X_OK) == 0) {
             finding_set(f, FINDING_OK, "%s", path);
-            return;
+            return true;
         }
     }
+    return false;
+}
+
+static void check_mkfs(const char *data, struct finding *f)
+{
+    if (is_installed("mkfs.btrfs", f))
+        return;
     finding_set(f, FINDING_WARNING, "not installed: no volume can be made in a file");
     finding_fix(f, "apt-get install btrfs-progs");
+}
+
+static void check_egress(const char *data, struct finding *f)
+{
+    check_program("cella-egress", f);
+}
+
+static void check_nft(const char *data, struct finding *f)
+{
+    if (is_installed("nft", f))
+        return;
+    finding_set(f, FINDING_WARNING, "not installed: sandboxes can have no network");
+    finding_fix(f, "apt-get install nftables");
+}
+
+/* Where another program has the firewall drop what is forwarded (Docker does), only what the egress
+ * process proxies gets out; nothing here can see that for certain. */
+static void check_forwarding(const char *data, struct finding *f)
+{
+    if (doctor_number("/proc/sys/net/ipv4/ip_forward") == 1)
+        finding_set(f, FINDING_OK, "on");
+    else
+        finding_set(f, FINDING_OK, "off: a server with networks turns it on");
 }
 
 static void check_ids(const char *data, struct finding *f)
@@ -267,7 +298,10 @@ const struct check_row doctor_host_checks[] = {
     {"user " DEFAULT_USER, check_user},
     {"cella-warden", check_warden},
     {"cella-agent", check_agent},
+    {"cella-egress", check_egress},
     {"mkfs.btrfs", check_mkfs},
+    {"nft", check_nft},
+    {"IPv4 forwarding", check_forwarding},
     {"user id ranges", check_ids},
     {"disk space", check_space},
     {"open files", check_files},

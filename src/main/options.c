@@ -41,6 +41,9 @@ static const struct option_place places[] = {
     {"--ports", VALUE, offsetof(struct server_options, ports)},
     {"--volume-size", VALUE, offsetof(struct server_options, volume_size)},
     {"--storage", VALUE, offsetof(struct server_options, storage)},
+    {"--network", VALUE, offsetof(struct server_options, network)},
+    {"--network-range", VALUE, offsetof(struct server_options, network_range)},
+    {"--resolver", VALUE, offsetof(struct server_options, resolver)},
     {"--log-level", VALUE, offsetof(struct server_options, log_level)},
     {"--metrics-interval", VALUE, offsetof(struct server_options, metrics_interval)},
     {"--overcommit", VALUE, offsetof(struct server_options, overcommit)},
@@ -109,6 +112,7 @@ int server_options_parse(int argc, char **argv, struct server_options *ret_optio
         .domain = DEFAULT_DOMAIN,
         .ports = DEFAULT_PORTS,
         .storage = "auto",
+        .network = "on",
         .log_level = "info",
     };
     uint64_t interval = METRICS_INTERVAL_DEFAULT_S;

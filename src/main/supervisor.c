@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * `cella server`: a small root process that starts the warden and cellad, starts either again when
- * it dies, and ends both when it is told to. It owns the listening sockets, so that clients wait in
- * a queue and are not refused while cellad is being restarted, and is the subreaper, so that a
- * sandbox whose warden was killed still has somebody to reap it.
+ * `cella server`: a small root process that starts the warden, cellad and the egress process,
+ * starts each again when it dies, and ends all when it is told to. It owns the listening sockets,
+ * so that clients wait in a queue and are not refused while cellad is being restarted, and is the
+ * subreaper, so that a sandbox whose warden was killed still has somebody to reap it.
  *
- * Both children die with it (PR_SET_PDEATHSIG) and share its lock on the data folder, so that the
+ * The children die with it (PR_SET_PDEATHSIG) and share its lock on the data folder, so that the
  * next server never overlaps what is left of this one. Sandboxes go on through all of that.
  */
 
@@ -38,12 +38,14 @@
 #include "loop/net.h"
 #include "main/cellad.h"
 #include "main/datadir.h"
+#include "main/egress_child.h"
 #include "main/options.h"
 
 enum {
     LISTEN_BACKLOG = 1024,
     WARDEN_BACKLOG = 16,
     WARDEN_FD_LISTEN = 3,
+    WARDEN_FD_EGRESS = 4,
     FD_LOCK = 9,
     FDS_MAX = 6,
     FD_SAFE = 20, /* descriptors are moved up here before they are put into place */
@@ -52,6 +54,7 @@ enum {
     HEALTHY_MS = 10 * 1000,
     CELLAD_STOP_MS = 45 * 1000,
     WARDEN_STOP_MS = 60 * 1000,
+    EGRESS_STOP_MS = 5 * 1000,
 };
 
 struct supervisor;
@@ -73,14 +76,22 @@ struct supervisor {
     char url[300];
     char warden_path[PATH_MAX];
     char agent_path[PATH_MAX];
+    char egress_path[PATH_MAX];
+    bool network; /* sandboxes may have one, and the egress process runs */
+    uid_t egress_uid;
+    gid_t egress_gid;
+    char resolvers[EGRESS_LIST_MAX]; /* for the warden's rules */
     int http_fd;
     int unix_fd; /* the same on a unix socket */
     int warden_fd;
-    int ready_fd;       /* read end */
-    int ready_write_fd; /* for the child; closed here after each fork */
+    int warden_egress_fd; /* where the warden takes the egress process's requests */
+    int egress_fd;        /* where that one takes cellad's */
+    int ready_fd;         /* read end */
+    int ready_write_fd;   /* for the child; closed here after each fork */
     int signal_fd;
     struct child warden;
     struct child cellad;
+    struct child egress;
     bool announced;
     bool failed;
 };
@@ -112,12 +123,13 @@ static int place_fds(int count, const int from[], const int to[])
 
 static int exec_warden(struct supervisor *s)
 {
-    char user[32], volume[24];
+    char user[32], volume[24], egress[16];
     snprintf(user, sizeof(user), "%u:%u", s->uid, s->gid);
-    const int from[] = {s->warden_fd, s->dir.lock_fd}, to[] = {WARDEN_FD_LISTEN, FD_LOCK};
-    if (place_fds(2, from, to) < 0)
+    const int from[] = {s->warden_fd, s->dir.lock_fd, s->warden_egress_fd};
+    const int to[] = {WARDEN_FD_LISTEN, FD_LOCK, WARDEN_FD_EGRESS};
+    if (place_fds(s->network ? 3 : 2, from, to) < 0)
         return -1;
-    const char *argv[16] = {
+    const char *argv[32] = {
         "cella-warden", "--data", s->dir.path, "--listen-fd",     "3", "--agent", s->agent_path,
         "--user",       user,     "--storage", s->options.storage};
     int argc = 11;
@@ -125,6 +137,21 @@ static int exec_warden(struct supervisor *s)
         argv[argc++] = "--volume-size";
         snprintf(volume, sizeof(volume), "%" PRIu64, s->options.volume_bytes);
         argv[argc++] = volume;
+    }
+    if (s->network) {
+        snprintf(egress, sizeof(egress), "%u", s->egress_uid);
+        const char *const words[] = {"--network",     "on",   "--egress-fd", "4",
+                                     "--egress-user", egress, "--resolvers", s->resolvers};
+        for (size_t i = 0; i < ARRAY_LEN(words); i++)
+            argv[argc++] = words[i];
+        if (s->options.network_private != NULL) {
+            argv[argc++] = "--network-open";
+            argv[argc++] = s->options.network_private;
+        }
+        if (s->options.network_range != NULL) {
+            argv[argc++] = "--network-range";
+            argv[argc++] = s->options.network_range;
+        }
     }
     execv(s->warden_path, (char **)argv);
     return -1;
@@ -192,6 +219,34 @@ static int exec_cellad(struct supervisor *s)
     return -1;
 }
 
+/* Its last words, should it not start, are its own. */
+static int exec_egress(struct supervisor *s)
+{
+    struct egress_words words;
+    struct error err;
+    const struct egress_settings settings = {
+        .uid = s->egress_uid,
+        .gid = s->egress_gid,
+        .cellad = s->uid,
+        .resolvers = s->options.resolver != NULL ? s->options.resolver : "",
+        .opened = s->options.network_private != NULL ? s->options.network_private : "",
+        .log_level = s->options.log_level,
+    };
+    _cleanup_fd_ int socket_file =
+        openat(s->dir.fd, LAYOUT_WARDEN_EGRESS_SOCK, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+    const int from[] = {s->egress_fd, socket_file, s->dir.lock_fd};
+    const int to[] = {EGRESS_FD_CONTROL, EGRESS_FD_WARDEN, FD_LOCK};
+    if (egress_command(&settings, &words, &err) < 0) {
+        log_error("%s", err.message);
+        return -1;
+    }
+    if (socket_file < 0 || place_fds(3, from, to) < 0 ||
+        drop_privileges(s->egress_uid, s->egress_gid) < 0)
+        return -1;
+    execv(s->egress_path, (char **)words.argv);
+    return -1;
+}
+
 static int open_ready_pipe(struct supervisor *s, struct error *err)
 {
     int fds[2];
@@ -244,8 +299,8 @@ static void write_server_file(const struct supervisor *s)
 {
     char text[512];
     struct error err;
-    snprintf(text, sizeof(text), "%d\n%d\n%d\n%s\n", getpid(), s->warden.pid, s->cellad.pid,
-             s->url);
+    snprintf(text, sizeof(text), "%d\n%d\n%d\n%s\n%d\n", getpid(), s->warden.pid, s->cellad.pid,
+             s->url, s->egress.pid);
     if (datadir_write(&s->dir, LAYOUT_SERVER, text, 0644, &err) < 0)
         log_warn("%s", err.message);
 }
@@ -256,7 +311,8 @@ static void child_ended(struct supervisor *s, struct child *child, int status)
 {
     describe_exit(child, status);
     child->pid = 0;
-    if (!s->announced && !WIFSIGNALED(status)) {
+    /* Without it sandboxes resolve no names, which is no reason not to serve at all. */
+    if (child != &s->egress && !s->announced && !WIFSIGNALED(status)) {
         s->failed = true;
         return;
     }
@@ -268,7 +324,7 @@ static void child_ended(struct supervisor *s, struct child *child, int status)
     child->restart_at_ms = now_ms() + (healthy ? 0 : child->backoff_ms);
 }
 
-/* Reaps whatever ended: our two, and orphans of a warden that was killed. */
+/* Reaps whatever ended: our three, and orphans of a warden that was killed. */
 static void reap(struct supervisor *s)
 {
     int status;
@@ -278,15 +334,19 @@ static void reap(struct supervisor *s)
             child_ended(s, &s->warden, status);
         else if (pid == s->cellad.pid)
             child_ended(s, &s->cellad, status);
+        else if (pid == s->egress.pid)
+            child_ended(s, &s->egress, status);
     }
 }
 
 static void restart_due(struct supervisor *s)
 {
-    struct child *children[] = {&s->warden, &s->cellad};
+    struct child *children[] = {&s->warden, &s->cellad, &s->egress};
     struct error err;
     for (size_t i = 0; i < ARRAY_LEN(children); i++) {
         struct child *child = children[i];
+        if (child == &s->egress && !s->network)
+            continue;
         if (child->pid != 0 || now_ms() < child->restart_at_ms)
             continue;
         if (start_child(s, child, &err) < 0) {
@@ -301,10 +361,10 @@ static void restart_due(struct supervisor *s)
 
 static int next_wakeup_ms(const struct supervisor *s)
 {
-    const struct child *children[] = {&s->warden, &s->cellad};
+    const struct child *children[] = {&s->warden, &s->cellad, &s->egress};
     int64_t wait = -1;
     for (size_t i = 0; i < ARRAY_LEN(children); i++) {
-        if (children[i]->pid != 0)
+        if (children[i]->pid != 0 || (children[i] == &s->egress && !s->network))
             continue;
         int64_t left = children[i]->restart_at_ms - now_ms();
         if (left < 0)
@@ -379,6 +439,24 @@ static int listen_unix(const struct supervisor *s, const char *name, int backlog
     return 0;
 }
 
+static int prepare_network(struct supervisor *s, struct error *err)
+{
+    const char *name = LAYOUT_WARDEN_EGRESS_SOCK;
+    s->network = strcmp(s->options.network, "on") == 0;
+    if (!s->network)
+        return 0;
+    egress_user(s->dir.instance, &s->egress_uid, &s->egress_gid);
+    if (program_path("cella-egress", s->egress_path, sizeof(s->egress_path), err) < 0 ||
+        egress_resolvers(s->options.resolver, s->resolvers, err) < 0 ||
+        listen_unix(s, LAYOUT_EGRESS_SOCK, WARDEN_BACKLOG, &s->egress_fd, err) < 0 ||
+        listen_unix(s, name, WARDEN_BACKLOG, &s->warden_egress_fd, err) < 0)
+        return -1;
+    if (fchownat(s->dir.fd, name, s->egress_uid, s->egress_gid, 0) < 0 ||
+        fchmodat(s->dir.fd, name, 0600, 0) < 0)
+        return error_sys(err, "handing out %s", name);
+    return 0;
+}
+
 static int prepare(struct supervisor *s, struct error *err)
 {
     if (geteuid() != 0)
@@ -392,7 +470,8 @@ static int prepare(struct supervisor *s, struct error *err)
         datadir_open(s->options.data, s->uid, s->gid, &s->dir, err) < 0 ||
         listen_http(s, err) < 0 ||
         listen_unix(s, LAYOUT_API_SOCK, LISTEN_BACKLOG, &s->unix_fd, err) < 0 ||
-        listen_unix(s, LAYOUT_WARDEN_SOCK, WARDEN_BACKLOG, &s->warden_fd, err) < 0)
+        listen_unix(s, LAYOUT_WARDEN_SOCK, WARDEN_BACKLOG, &s->warden_fd, err) < 0 ||
+        prepare_network(s, err) < 0)
         return -1;
     if (prctl(PR_SET_CHILD_SUBREAPER, 1) < 0)
         return error_sys(err, "becoming a subreaper");
@@ -476,7 +555,8 @@ static void end_child(struct supervisor *s, struct child *child, int64_t patienc
 
 static int supervise(struct supervisor *s, struct error *err)
 {
-    if (start_child(s, &s->warden, err) < 0 || start_child(s, &s->cellad, err) < 0)
+    if (start_child(s, &s->warden, err) < 0 || start_child(s, &s->cellad, err) < 0 ||
+        (s->network && start_child(s, &s->egress, err) < 0))
         return -1;
     while (!s->failed) {
         if (wait_for_events(s, next_wakeup_ms(s)))
@@ -486,10 +566,13 @@ static int supervise(struct supervisor *s, struct error *err)
     }
     log_info("stopping: sandboxes are stopped, their files are kept");
     end_child(s, &s->cellad, CELLAD_STOP_MS);
+    end_child(s, &s->egress, EGRESS_STOP_MS);
     end_child(s, &s->warden, WARDEN_STOP_MS);
     unlinkat(s->dir.fd, LAYOUT_SERVER, 0);
     unlinkat(s->dir.fd, LAYOUT_API_SOCK, 0);
     unlinkat(s->dir.fd, LAYOUT_WARDEN_SOCK, 0);
+    unlinkat(s->dir.fd, LAYOUT_EGRESS_SOCK, 0);
+    unlinkat(s->dir.fd, LAYOUT_WARDEN_EGRESS_SOCK, 0);
     return s->failed ? error_set(err, ERROR_INTERNAL, "the server could not start") : 0;
 }
 
@@ -500,6 +583,7 @@ int server_main(int argc, char **argv)
         .ready_write_fd = -1,
         .warden = {.name = "warden", .exec = exec_warden},
         .cellad = {.name = "cellad", .exec = exec_cellad},
+        .egress = {.name = "egress", .exec = exec_egress},
     };
     struct error err;
     if (server_options_parse(argc, argv, &s.options, &err) < 0) {

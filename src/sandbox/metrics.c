@@ -46,6 +46,7 @@ struct usage {
     int64_t time_ms;    /* the same as Unix time */
     double cpu, memory, disk;
     uint64_t tasks;
+    struct network_usage network;
 };
 
 struct sampler {
@@ -132,6 +133,11 @@ static void take_sample(struct sandbox *sb, const struct warden_sample *sample)
     u->memory = into.has_memory ? (double)into.memory_bytes : NAN;
     u->disk = into.has_disk ? (double)into.disk_bytes : NAN;
     u->tasks = sample->tasks;
+    u->network = (struct network_usage){.known = (sample->known & SAMPLE_NETWORK) != 0,
+                                        .in_bytes = sample->network_in_bytes,
+                                        .out_bytes = sample->network_out_bytes,
+                                        .in_packets = sample->network_in_packets,
+                                        .out_packets = sample->network_out_packets};
     note_oom(sb, sample->oom_kills);
     u->sampled_ms = loop_now(sb->owner->loop);
     u->time_ms = into.time_ms;
@@ -504,6 +510,8 @@ static void describe(const struct sandbox *sb, struct arena *arena, struct sandb
         .tasks = load.tasks,
         .limits = sb->limits,
     };
+    if (load.time_ms != 0)
+        to->network = sb->usage->network;
     tally_info(sb, &to->tally);
     if (sb->promise.kind == PROMISE_ALL)
         to->allocated = sb->promise.limits;

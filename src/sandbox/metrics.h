@@ -9,6 +9,7 @@
  * Calls are made on coroutines.
  */
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -44,6 +45,12 @@ struct sandbox_tally {
     uint64_t commands;            /* those that ran a command, or opened a terminal */
 };
 
+/* What has passed its interface since its start, what was refused included. */
+struct network_usage {
+    bool known; /* false: it has no network, or was not measured yet */
+    uint64_t in_bytes, out_bytes, in_packets, out_packets;
+};
+
 /* What a sandbox uses now, for a list of all. */
 struct sandbox_usage {
     const char *id, *name;
@@ -54,6 +61,7 @@ struct sandbox_usage {
     double cpu;          /* cores, lately; NAN: not known */
     double memory, disk; /* bytes; NAN: not known */
     uint64_t tasks;      /* processes and threads */
+    struct network_usage network;
     struct spec_limits limits;
     struct spec_limits allocated; /* what of them it is promised: its disk, while it is stopped */
 };

@@ -139,6 +139,18 @@ static void add_tally(yyjson_mut_doc *doc, yyjson_mut_val *item, const struct sa
     yyjson_mut_obj_add_uint(doc, history, "commands", tally->commands);
 }
 
+static void add_network(yyjson_mut_doc *doc, yyjson_mut_val *item,
+                        const struct network_usage *network)
+{
+    if (!network->known)
+        return;
+    yyjson_mut_val *object = yyjson_mut_obj_add_obj(doc, item, "network");
+    yyjson_mut_obj_add_uint(doc, object, "inBytes", network->in_bytes);
+    yyjson_mut_obj_add_uint(doc, object, "outBytes", network->out_bytes);
+    yyjson_mut_obj_add_uint(doc, object, "inPackets", network->in_packets);
+    yyjson_mut_obj_add_uint(doc, object, "outPackets", network->out_packets);
+}
+
 void usage_json(yyjson_mut_doc *doc, yyjson_mut_val *item, const struct sandbox_usage *usage)
 {
     char time[TIME_TEXT_SIZE];
@@ -154,6 +166,7 @@ void usage_json(yyjson_mut_doc *doc, yyjson_mut_val *item, const struct sandbox_
         add_bytes(doc, item, "memory", usage->memory);
         add_bytes(doc, item, "disk", usage->disk);
         yyjson_mut_obj_add_uint(doc, item, "processes", usage->tasks);
+        add_network(doc, item, &usage->network);
     }
     yyjson_mut_val *limits = yyjson_mut_obj_add_obj(doc, item, "limits");
     add_cores(doc, limits, "cpu", (double)usage->limits.cpu_millis / 1000);
