@@ -51,19 +51,25 @@ static struct address_text ipv4(uint32_t address)
 
 bool rules_list_valid(const char *text)
 {
-    return text[strspn(text, "0123456789abcdefABCDEF.:/,")] == '\0' && strlen(text) < 4096;
+    return text[strspn(text, "0123456789abcdefABCDEF.:/,#")] == '\0' && strlen(text) < 4096;
 }
 
-/* A set of those items of a list that are, or are not, IPv6. */
-static void add_set(struct buf *out, const char *name, bool ipv6, const char *list)
+/* A set of those items of a list that are, or are not, IPv6: prefixes, or (servers) "address#port".
+ */
+static void add_set(struct buf *out, const char *name, bool ipv6, bool servers, const char *list)
 {
     bool any = false;
-    buf_addf(out, " set %s { type %s; flags interval; auto-merge;", name,
-             ipv6 ? "ipv6_addr" : "ipv4_addr");
+    buf_addf(out, " set %s { type %s%s", name, ipv6 ? "ipv6_addr" : "ipv4_addr",
+             servers ? " . inet_service;" : "; flags interval; auto-merge;");
     for (const char *at = list; *at != '\0';) {
         size_t len = strcspn(at, ",");
         if (len > 0 && (memchr(at, ':', len) != NULL) == ipv6) {
-            buf_addf(out, "%s%.*s", any ? ", " : " elements = { ", (int)len, at);
+            size_t address = strcspn(at, ",#");
+            buf_addf(out, "%s%.*s", any ? ", " : " elements = { ", (int)address, at);
+            if (servers && address < len)
+                buf_addf(out, " . %.*s", (int)(len - address - 1), at + address + 1);
+            else if (servers)
+                buf_adds(out, " . 53");
             any = true;
         }
         at += len + (at[len] == ',');
@@ -86,7 +92,7 @@ void rules_router(const struct rules_setting *setting, struct buf *out)
                   " set dyn_range { type mark . ipv4_addr . inet_proto . inet_service;"
                   " flags interval,timeout; size 4096; }\n"
                   " set bad { type ipv4_addr; flags interval; elements = { " BAD_IPV4 " }; }\n");
-    add_set(out, "opened", false, setting->opened);
+    add_set(out, "opened", false, false, setting->opened);
     buf_adds(out, " set pps { type ipv4_addr; flags dynamic,timeout; timeout 10s; size 65536; }\n"
                   " set cps { type ipv4_addr; flags dynamic,timeout; timeout 10s; size 65536; }\n"
                   " set dnsq { type ipv4_addr; flags dynamic,timeout; timeout 10s; size 65536; }\n"
@@ -139,6 +145,8 @@ void rules_router(const struct rules_setting *setting, struct buf *out)
              " chain fwd_sb { ct state invalid drop; oifname != \"up0\" goto deny\n"
              "  ct state { established, related } ct mark & 0xffffff00 @live accept\n"
              "  meta mark & 0x10 != 0 goto deny\n"
+             /* Where names decide, QUIC would hide them. */
+             "  meta mark & 0xc == 0x4 udp dport 443 goto deny\n"
              "  meta mark & 0x3 == 1 ip daddr @bad goto deny\n"
              "  ip daddr @bad ip daddr != @opened goto deny\n"
              "  meta mark & 0x3 == { 1, 3 } goto admit\n"
@@ -165,8 +173,8 @@ static void add_egress(const struct rules_setting *setting, struct buf *out)
     if (setting->egress == 0)
         return;
     buf_addf(out,
-             " chain egress { meta l4proto { tcp, udp } th dport 53 ip daddr @resolvers4 accept\n"
-             "  meta l4proto { tcp, udp } th dport 53 ip6 daddr @resolvers6 accept\n"
+             " chain egress { ip daddr . th dport @resolvers4 accept\n"
+             "  ip6 daddr . th dport @resolvers6 accept\n"
              "  oifname \"lo\" ct state established accept\n"
              "  fib daddr type { local, broadcast, multicast } goto deny\n"
              "  ip daddr @opened4 accept; ip6 daddr @opened6 accept\n"
@@ -184,10 +192,10 @@ void rules_machine(const struct rules_setting *setting, struct buf *out)
     buf_addf(out, "table inet cella_%s\ndelete table inet cella_%s\ntable inet cella_%s {\n",
              instance, instance, instance);
     buf_adds(out, " set bad { type ipv4_addr; flags interval; elements = { " BAD_IPV4 " }; }\n");
-    add_set(out, "opened4", false, setting->opened);
-    add_set(out, "opened6", true, setting->opened);
-    add_set(out, "resolvers4", false, setting->resolvers);
-    add_set(out, "resolvers6", true, setting->resolvers);
+    add_set(out, "opened4", false, false, setting->opened);
+    add_set(out, "opened6", true, false, setting->opened);
+    add_set(out, "resolvers4", false, true, setting->resolvers);
+    add_set(out, "resolvers6", true, true, setting->resolvers);
     buf_adds(out, " chain deny { meta l4proto tcp reject with tcp reset;"
                   " reject with icmpx admin-prohibited; }\n");
     /* Before other programs' redirections of the machine's own addresses. */

@@ -29,7 +29,7 @@ struct rules_setting {
     uint32_t uplink_near; /* the router's address on it */
     const char *instance;
     const char *opened;    /* private prefixes that sandboxes may reach: "10.1.0.0/16,…"; or "" */
-    const char *resolvers; /* that egress asks: "10.0.0.2,fd00::2,…"; or "" */
+    const char *resolvers; /* that egress asks: "10.0.0.2#53,fd00::2#5353,…"; or "" */
     uid_t egress;          /* its user; 0: none */
 };
 
@@ -41,5 +41,5 @@ void rules_machine_remove(const char *instance, struct buf *out);
  * says. */
 int rules_load(int network_namespace, const struct buf *text, struct error *err);
 
-/* Whether the text is a list of IPv4 or IPv6 prefixes, with commas: nothing else reaches nft. */
+/* Whether the text looks like a list of prefixes, or of servers: nothing else reaches nft. */
 bool rules_list_valid(const char *text);

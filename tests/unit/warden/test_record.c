@@ -21,6 +21,9 @@ static const struct record sample = {
     .slot = 16383,
     .fresh = true,
     .boot_id = "01234567-89ab-cdef-0123-456789abcdef",
+    .net_index = 65532,
+    .net_mark = UINT32_MAX,
+    .net_ruled = true,
 };
 
 static void same(const struct record *a, const struct record *b)
@@ -31,6 +34,9 @@ static void same(const struct record *a, const struct record *b)
     assert_int_equal(a->slot, b->slot);
     assert_int_equal(a->fresh, b->fresh);
     assert_string_equal(a->boot_id, b->boot_id);
+    assert_int_equal(a->net_index, b->net_index);
+    assert_int_equal(a->net_mark, b->net_mark);
+    assert_int_equal(a->net_ruled, b->net_ruled);
 }
 
 static void what_is_written_is_read(void **state)
@@ -42,7 +48,7 @@ static void what_is_written_is_read(void **state)
     assert_true(record_parse(text.data, &read));
     same(&read, &sample);
 
-    struct record making = {.state = RECORD_MAKING, .slot = -1, .boot_id = "x"};
+    struct record making = {.state = RECORD_MAKING, .slot = -1, .boot_id = "x", .net_index = -1};
     buf_clear(&text);
     record_format(&making, &text);
     assert_true(record_parse(text.data, &read));
