@@ -10,11 +10,13 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "api/authorize.h"
 #include "api/cookie.h"
 #include "api/live.h"
 #include "api/origin.h"
+#include "api/port_fields.h"
 #include "api/port_proxy.h"
 #include "auth/token.h"
 #include "auth/workspaces.h"
@@ -37,17 +39,20 @@ static const char *cookie_name(struct arena *arena, const struct port_info *info
 
 struct pass {
     struct api_call call;
+    bool plain;         /* as port_visit's */
     const char *cookie; /* for a browser that has shown a token in its address; NULL */
 };
 
 /* A browser that came with the token in the address has to show it again on its next step. */
 static const char *cookie_for(struct http_exchange *x, const struct port_info *info,
-                              const char *in_query)
+                              const struct pass *pass, const char *in_query)
 {
+    const char *url = pass->call.api->public_url;
+    bool https = !pass->plain && url != NULL && strncasecmp(url, "https:", 6) == 0;
     if (in_query == NULL || !http_accepts(x, "text/html"))
         return NULL;
-    return arena_printf(http_arena(x), "%s=%s; Path=/; HttpOnly; SameSite=Lax",
-                        cookie_name(http_arena(x), info), in_query);
+    return arena_printf(http_arena(x), "%s=%s; Path=/; HttpOnly; SameSite=Lax%s",
+                        cookie_name(http_arena(x), info), in_query, https ? "; Secure" : "");
 }
 
 /* 1: it opens the port; 0: none does that was shown. */
@@ -68,7 +73,7 @@ static int shows_token(struct http_exchange *x, const struct api *api, const str
         struct token_claims claims;
         if (shown[i] != NULL &&
             auth_token_verify(api->auth, shown[i], audience, arena, &claims, NULL) == 0) {
-            pass->cookie = cookie_for(x, info, shown[i] == in_query ? in_query : NULL);
+            pass->cookie = cookie_for(x, info, pass, shown[i] == in_query ? in_query : NULL);
             return 1;
         }
     }
@@ -125,12 +130,52 @@ void port_serve_end(const struct api *api, const char *sandbox_id, uint16_t port
     live_cancel(api->live, name, NULL);
 }
 
+/* A token in an address is told to every page that a link leads to, and stays in the browser's
+ * history: the browser goes on without it. An address of two slashes would lead it elsewhere. */
+static bool is_to_go_on(struct http_exchange *x, const struct pass *pass)
+{
+    const struct http_request *request = http_request(x);
+    return pass->cookie != NULL && strcmp(request->method, "GET") == 0 &&
+           port_wants_upgrade(x) == NULL && request->path[1] != '/' && request->path[1] != '\\';
+}
+
+static int go_on(struct http_exchange *x, const struct proxy_target *target, struct error *err)
+{
+    http_set_header(x, "Set-Cookie", "%s", target->cookie);
+    http_set_header(x, "Location", "%s", port_request_target(x, target));
+    http_set_header(x, "Cache-Control", "no-store");
+    http_set_header(x, "Referrer-Policy", "no-referrer");
+    return http_reply(x, 303, "text/plain", "", 0, err);
+}
+
+static int proxy(struct http_exchange *x, const struct pass *pass,
+                 const struct proxy_target *target, struct error *err)
+{
+    struct live_calls *live = pass->call.api->live;
+    struct co *co = co_self(pass->call.api->loop);
+    char name[LIVE_NAME_SIZE];
+    struct live_call by_key, by_port;
+    live_name(name, target->sandbox, target->port);
+    live_begin(live, &by_key, co, pass->call.principal.key_id);
+    live_begin(live, &by_port, co, name);
+    int rc = api_proxy_port(x, &pass->call, target, err);
+    live_end(live, &by_port);
+    live_end(live, &by_key);
+    if (rc < 0 && (by_key.cancelled || by_port.cancelled))
+        return error_set(err, ERROR_UNAUTHORIZED,
+                         "the port is not open any more to those who were let in before");
+    /* What it is called is not for strangers. */
+    if (rc < 0 && err->code == ERROR_NOT_RUNNING && pass->call.principal.name[0] == '\0')
+        return error_set(err, ERROR_NOT_RUNNING, "what is behind this address does not run");
+    return rc;
+}
+
 int port_serve(struct http_exchange *x, const struct api *api, const struct port_visit *visit,
                struct error *err)
 {
     const char *path = http_request(x)->path;
     struct port_info info;
-    struct pass pass = {.call = {.api = api}};
+    struct pass pass = {.call = {.api = api}, .plain = visit->plain};
     bool found =
         port_find(api->sandboxes, visit->sandbox_id, visit->port, http_arena(x), &info, NULL) == 0;
     if (admit(x, found ? &info : NULL, &pass, err) < 0)
@@ -145,16 +190,5 @@ int port_serve(struct http_exchange *x, const struct api *api, const struct port
                                         .own_origin = true,
                                         .plain = visit->plain,
                                         .cookie = pass.cookie};
-    char name[LIVE_NAME_SIZE];
-    struct live_call by_key, by_port;
-    live_name(name, info.sandbox_id, info.port);
-    live_begin(api->live, &by_key, co_self(api->loop), pass.call.principal.key_id);
-    live_begin(api->live, &by_port, co_self(api->loop), name);
-    int rc = api_proxy_port(x, &pass.call, &target, err);
-    live_end(api->live, &by_port);
-    live_end(api->live, &by_key);
-    if (rc < 0 && (by_key.cancelled || by_port.cancelled))
-        return error_set(err, ERROR_UNAUTHORIZED,
-                         "the port is not open any more to those who were let in before");
-    return rc;
+    return is_to_go_on(x, &pass) ? go_on(x, &target, err) : proxy(x, &pass, &target, err);
 }

@@ -207,6 +207,8 @@ static int print_sandbox(yyjson_val *root, struct error *err)
     _cleanup_buf_ struct buf out = BUF_INIT(OUTPUT_MAX);
     for (size_t i = 0; i < ARRAY_LEN(lines); i++)
         add_line(&out, lines[i].label, client_text(root, lines[i].pointer));
+    if (yyjson_get_bool(yyjson_ptr_get(root, "/spec/lifecycle/wakeOnConnect")))
+        add_line(&out, "Wakes", slice_of("when somebody connects to a port of it"));
     add_pairs(&out, "Labels", yyjson_ptr_get(root, "/metadata/labels"));
     add_pairs(&out, "Env", yyjson_ptr_get(root, "/spec/env_vars"));
     add_security(&out, yyjson_ptr_get(root, "/spec/security"));

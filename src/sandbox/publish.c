@@ -314,6 +314,25 @@ void sandboxes_close_ports(struct sandboxes *s)
 
 /* --- calls --- */
 
+/* A line in the sandbox's log: who has opened it to whom. Waits for the store. */
+static void note(struct sandboxes *s, const struct port_info *info, const char *what,
+                 const char *actor)
+{
+    struct sandbox *sb = sandbox_find(s, info->workspace, info->sandbox_id, NULL);
+    if (sb == NULL)
+        return;
+    sandbox_hold(sb);
+    if (info->host_port != 0)
+        sandbox_note(sb, SANDBOX_LOG_INFO, "Port %u %s by %s (%s, %s on port %u of the host)",
+                     info->port, what, actor, accesses[info->access], protocols[info->protocol],
+                     info->host_port);
+    else
+        sandbox_note(sb, SANDBOX_LOG_INFO, "Port %u %s by %s (%s)", info->port, what, actor,
+                     accesses[info->access]);
+    sandbox_save_notes(sb);
+    sandbox_drop(sb);
+}
+
 static int check_command(const char *command, struct error *err)
 {
     if (command != NULL && strlen(command) > PORT_COMMAND_MAX)
@@ -406,6 +425,7 @@ int ports_publish(struct sandboxes *s, const char *workspace, const char *sandbo
             published_free(p);
         return -1;
     }
+    note(s, &info, "published", request->actor);
     *ret_info = info;
     return 0;
 }
@@ -473,12 +493,14 @@ int ports_change(struct sandboxes *s, const char *workspace, const char *sandbox
     if (check_access(info.protocol, info.access, info.host_port != 0, err) < 0 ||
         take_over(s, &info, err) < 0)
         return -1;
+    note(s, &info, "changed", change->actor);
     *ret_info = info;
     return 0;
 }
 
 int ports_revoke(struct sandboxes *s, const char *workspace, const char *sandbox, uint16_t port,
-                 struct arena *arena, struct port_info *ret_info, struct error *err)
+                 const char *actor, struct arena *arena, struct port_info *ret_info,
+                 struct error *err)
 {
     struct port_info info;
     char *generation = arena_alloc(arena, PORT_GENERATION_LEN + 1);
@@ -488,12 +510,14 @@ int ports_revoke(struct sandboxes *s, const char *workspace, const char *sandbox
     info.generation = generation;
     if (take_over(s, &info, err) < 0)
         return -1;
+    note(s, &info, "closed to its tokens", actor);
     *ret_info = info;
     return 0;
 }
 
 int ports_unpublish(struct sandboxes *s, const char *workspace, const char *sandbox, uint16_t port,
-                    struct arena *arena, struct port_info *ret_info, struct error *err)
+                    const char *actor, struct arena *arena, struct port_info *ret_info,
+                    struct error *err)
 {
     struct port_info info;
     if (ports_get(s, workspace, sandbox, port, arena, &info, err) < 0 ||
@@ -504,6 +528,7 @@ int ports_unpublish(struct sandboxes *s, const char *workspace, const char *sand
         tell_gate(p);
         published_free(p);
     }
+    note(s, &info, "unpublished", actor);
     *ret_info = info;
     return 0;
 }

@@ -56,10 +56,10 @@ struct port_request {
     const char *actor;
 };
 
-/* NULL each: as it is. */
 struct port_change {
-    const enum port_access *access;
-    const char *command; /* "": none */
+    const enum port_access *access; /* NULL: as it is */
+    const char *command;            /* NULL: as it is; "": none */
+    const char *actor;
 };
 
 /*
@@ -81,9 +81,11 @@ int ports_change(struct sandboxes *s, const char *workspace, const char *sandbox
                  struct error *err);
 /* Every token that was handed out for it is worthless afterwards. */
 int ports_revoke(struct sandboxes *s, const char *workspace, const char *sandbox, uint16_t port,
-                 struct arena *arena, struct port_info *ret_info, struct error *err);
+                 const char *actor, struct arena *arena, struct port_info *ret_info,
+                 struct error *err);
 int ports_unpublish(struct sandboxes *s, const char *workspace, const char *sandbox, uint16_t port,
-                    struct arena *arena, struct port_info *ret_info, struct error *err);
+                    const char *actor, struct arena *arena, struct port_info *ret_info,
+                    struct error *err);
 
 /* For whoever comes from outside, by the sandbox's id: what is known of the port. One that is not
  * published is private. SANDBOX_NOT_FOUND. */

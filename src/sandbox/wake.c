@@ -30,5 +30,9 @@ int sandbox_wake(struct sandboxes *s, const char *workspace, const char *name, u
     struct arena *arena = arena_new();
     int rc = sandboxes_resume(s, workspace, sb->id, "cella", arena, &info, err);
     arena_free(arena);
+    /* How much there is on this machine is not for whoever connects. */
+    if (rc < 0 && err->code == ERROR_INSUFFICIENT_RESOURCES)
+        return error_set(err, ERROR_UNAVAILABLE,
+                         "the sandbox is stopped, and there is no room to start it right now");
     return rc;
 }

@@ -89,13 +89,19 @@ def test_a_browser_keeps_the_token(app):
     with published(app, access="token") as port:
         token = port.token(expiresIn="1h")
         for way in (port.by_name, port.on_host):
-            first = way(f"/text?cella_token={token}", headers={"Accept": "text/html"})
+            first = way(f"/text?a=1&cella_token={token}&b=2", headers={"Accept": "text/html"})
             cookie, *rest = first.headers["Set-Cookie"].split("; ")
-            assert first.status == 200 and "HttpOnly" in rest and "Path=/" in rest
+            assert rest == ["Path=/", "HttpOnly", "SameSite=Lax"]
+            # … and goes on without it: what is in an address gets around.
+            assert first.status == 303 and first.headers["Location"] == "/text?a=1&b=2"
+            assert first.headers["Referrer-Policy"] == "no-referrer"
             again = way(headers={"Cookie": f"mine=1; {cookie}; other=2"})
             assert again.status == 200 and fields_of(again)["cookie"] == "mine=1; other=2"
             alone = way(headers={"Cookie": cookie})
             assert alone.status == 200 and "cookie" not in fields_of(alone)
+            for path in ("//evil.example/x", "/\\evil.example/x"):  # nowhere else
+                answer = way(f"{path}?cella_token={token}", headers={"Accept": "text/html"})
+                assert "Location" not in answer.headers, answer
 
 
 def test_revoked_tokens(app):
@@ -291,11 +297,26 @@ def test_there_is_a_limit(server):
     box.delete()
 
 
+def test_the_log_tells_of_it(sandbox):
+    port = Published(sandbox, access="token")
+    port.patch(access="public")
+    sandbox.request("DELETE", f"/ports/{PORT}/tokens")
+    port.delete()
+    on_host = f"http on port {port.host_port} of the host"
+    lines = [line["message"] for line in sandbox.request("GET", "/logs").json()["logs"]]
+    assert [line for line in lines if line.startswith("Port ")] == [
+        f"Port {PORT} published by admin (token, {on_host})",
+        f"Port {PORT} changed by admin (public, {on_host})",
+        f"Port {PORT} closed to its tokens by admin (public, {on_host})",
+        f"Port {PORT} unpublished by admin (public, {on_host})"]
+
+
 def test_gone_with_the_sandbox(server):
     box = server.create(enabled=False)
     port = Published(box, access="public")
     answer = port.on_host()
     assert answer.status == 409 and answer.error() == "NOT_RUNNING"
+    assert box.name not in answer.text  # that is not for strangers
     box.delete()
     wait_until(lambda: is_closed(port.host_port), 20, "the port of the host closed")
     assert port.by_name(headers={"X-Api-Key": server.key}).error() == "SANDBOX_NOT_FOUND"

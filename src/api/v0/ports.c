@@ -200,7 +200,7 @@ int v0_port_get(struct http_exchange *x, const struct route_params *params, void
 {
     const struct api_call *call = ctx;
     struct port_info info;
-    uint16_t port;
+    uint16_t port = 0;
     if (take_port(params, &port, err) < 0 ||
         ports_get(call->api->sandboxes, call->workspace, route_param(params, "name"), port,
                   http_arena(x), &info, err) < 0)
@@ -213,11 +213,11 @@ int v0_port_change(struct http_exchange *x, const struct route_params *params, v
 {
     const struct api_call *call = ctx;
     struct body body = {0};
-    struct port_change change = {0};
+    struct port_change change = {.actor = call->principal.name};
     enum port_access access;
     struct port_info info;
     yyjson_val *object;
-    uint16_t port;
+    uint16_t port = 0;
     if (take_port(params, &port, err) < 0 || read_object(x, &object, err) < 0 ||
         json_read(http_arena(x), object, "", change_fields, ARRAY_LEN(change_fields), &body, err) <
             0)
@@ -249,10 +249,10 @@ int v0_port_unpublish(struct http_exchange *x, const struct route_params *params
 {
     const struct api_call *call = ctx;
     struct port_info info;
-    uint16_t port;
+    uint16_t port = 0;
     if (take_port(params, &port, err) < 0 ||
         ports_unpublish(call->api->sandboxes, call->workspace, route_param(params, "name"), port,
-                        http_arena(x), &info, err) < 0)
+                        call->principal.name, http_arena(x), &info, err) < 0)
         return -1;
     return reply_message(x, port, "Port is not published any more", err);
 }
@@ -288,7 +288,7 @@ int v0_port_token(struct http_exchange *x, const struct route_params *params, vo
     const struct api_call *call = ctx;
     struct arena *arena = http_arena(x);
     struct port_info info;
-    uint16_t port;
+    uint16_t port = 0;
     int64_t seconds = 0;
     if (take_port(params, &port, err) < 0 || read_lifetime(x, &seconds, err) < 0 ||
         ports_get(call->api->sandboxes, call->workspace, route_param(params, "name"), port, arena,
@@ -324,10 +324,10 @@ int v0_port_revoke(struct http_exchange *x, const struct route_params *params, v
 {
     const struct api_call *call = ctx;
     struct port_info info;
-    uint16_t port;
+    uint16_t port = 0;
     if (take_port(params, &port, err) < 0 ||
         ports_revoke(call->api->sandboxes, call->workspace, route_param(params, "name"), port,
-                     http_arena(x), &info, err) < 0)
+                     call->principal.name, http_arena(x), &info, err) < 0)
         return -1;
     return reply_message(x, port, "Every token for the port is worthless now", err);
 }
