@@ -217,6 +217,16 @@ static int parse_addresses(const struct egress_set *set, struct net_address *ret
                : error_set(err, ERROR_INVALID_ARGUMENT, "a guest's second address is IPv6");
 }
 
+/* Others than before (NULL: none): what works with those has to go. */
+static void take_secrets(struct guest *guest, struct inject *inject)
+{
+    inject_unref(guest->inject);
+    guest->inject = inject;
+    for (struct flow *flow = guest->flows; flow != NULL; flow = flow->next)
+        if (flow->secret)
+            close_flow(flow, NET_REFUSED_CHANGED);
+}
+
 int guests_set(struct guests *guests, const struct egress_set *set, struct error *err)
 {
     struct net_address address, address6;
@@ -243,6 +253,8 @@ int guests_set(struct guests *guests, const struct egress_set *set, struct error
     memset(guest->workspace, 0, sizeof(guest->workspace));
     if (set->workspace != NULL)
         memcpy(guest->workspace, set->workspace, strlen(set->workspace));
+    if (policy.header_count == 0 && guest->inject != NULL)
+        take_secrets(guest, NULL); /* nobody sends those of a policy that has none */
     close_refused(guests, guest);
     return 0;
 }
@@ -261,10 +273,6 @@ int guests_set_secrets(struct guests *guests, const struct egress_secrets *secre
         inject_unref(inject);
         return 0;
     }
-    inject_unref(guest->inject);
-    guest->inject = inject;
-    for (struct flow *flow = guest->flows; flow != NULL; flow = flow->next)
-        if (flow->secret)
-            close_flow(flow, NET_REFUSED_CHANGED);
+    take_secrets(guest, inject);
     return 0;
 }

@@ -102,6 +102,9 @@ def test_bad_input(server, workspace, body, code):
 def test_sealed_on_disk_and_back_after_a_restart(server_factory):
     server, secret = server_factory(), value()
     assert server.request("PUT", "/v0/secrets/kept", {"value": secret, "hosts": ["a.example"]}).status == 200
+    stopped = server.create(enabled=False)
+    ca = f"/v0/sandbox/{stopped.name}/network/ca"
+    certificate = server.request("PUT", ca).json()["certificate"]
     server.kill("supervisor", "warden", "cellad")
     key = server.data / "secret-key"
     assert key.stat().st_mode & 0o777 == 0o600 and key.stat().st_uid == 0 and len(key.read_text(encoding="ascii")) == 64
@@ -110,6 +113,7 @@ def test_sealed_on_disk_and_back_after_a_restart(server_factory):
             assert secret.encode() not in path.read_bytes(), path
     server.start()
     assert server.request("GET", "/v0/secrets/kept").json()["hosts"] == ["a.example"]
+    assert server.request("GET", ca).json() == {"certificate": certificate}
     # It can still be opened: what is sealed anew is the old value.
     assert server.request("PUT", "/v0/secrets/kept", {"hosts": ["b.example"]}).status == 200
 
@@ -137,3 +141,54 @@ def test_command_line(server, tmp_path):
     assert secret not in out
     assert "deleted" in cella(server, "secret", "delete", name)
     cella(server, "secret", "delete", name, status=3)
+
+
+# --- a sandbox's authority ---
+
+LOOK = """
+import ssl, glob
+print(sum("Cella sandbox" in str(each) for each in ssl.create_default_context(
+    cafile="/etc/ssl/certs/ca-certificates.crt").get_ca_certs()), len(glob.glob("/etc/ssl/certs/*.0") and [
+    path for path in glob.glob("/etc/ssl/certs/*.0") if "{line}" in open(path).read()]),
+    len(glob.glob("/usr/local/share/ca-certificates/cella.crt")))
+"""
+
+
+def test_an_authority_is_trusted_inside(server, sandbox):
+    path = f"/v0/sandbox/{sandbox.name}/network/ca"
+    assert server.request("GET", path).json() == {"certificate": None}
+    made = server.request("PUT", path)
+    assert made.status == 200 and made.json()["installed"] is True, made
+    certificate = made.json()["certificate"]
+    assert certificate.startswith("-----BEGIN CERTIFICATE-----") and "PRIVATE" not in made.text
+    look = LOOK.replace("{line}", certificate.splitlines()[3])
+    assert sandbox.python(look).stdout.strip() == "1 1 1"
+    # The same again changes nothing.
+    assert server.request("PUT", path).json() == made.json()
+    assert server.request("GET", path).json() == {"certificate": certificate}
+    assert sandbox.python(look).stdout.strip() == "1 1 1"
+    # A clone has the files, and so it.
+    copied = sandbox.request("POST", "/clone", {"metadata": {}})
+    assert copied.status == 202, copied
+    clone = server.sandbox(copied.json()["metadata"]["name"])
+    clone.wait_status("running")
+    assert server.request("GET", f"/v0/sandbox/{clone.name}/network/ca").json() == {"certificate": certificate}
+    clone.delete()
+    assert server.request("DELETE", path).json() == {"certificate": None, "removed": True}
+    assert sandbox.python(look).stdout.strip() == "0 0 0"
+    assert server.request("DELETE", path).json() == {"certificate": None, "removed": True}
+
+
+def test_an_authority_where_files_cannot_be_written(server):
+    stopped = server.create(enabled=False)
+    path = f"/v0/sandbox/{stopped.name}/network/ca"
+    made = server.request("PUT", path).json()
+    assert made["installed"] is False and "stopped" in made["message"] and made["certificate"]
+    stopped.delete()
+    assert server.request("PUT", path).status == 404
+
+
+def test_authority_on_the_command_line(server, sandbox):
+    assert "BEGIN CERTIFICATE" in cella(server, "secret", "trust", sandbox.name)
+    assert cella(server, "secret", "trust", sandbox.name, "--remove") == ""
+    cella(server, "secret", "trust", "no-such", status=3)

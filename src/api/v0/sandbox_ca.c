@@ -6,17 +6,19 @@
  * adds the secrets. Its certificate is put where programs look for whom to believe.
  */
 
-#include "api/handlers.h"
+#include "api/v0/sandbox_ca.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#include "api/call.h"
+#include "api/handlers.h"
 #include "auth/authority.h"
 #include "auth/sandbox_ca.h"
 #include "base/cleanup.h"
 #include "base/limits.h"
+#include "base/log.h"
 #include "sandbox/files.h"
+#include "sandbox/network.h"
 #include "sandbox/sandbox.h"
 
 #define BUNDLE "/etc/ssl/certs/ca-certificates.crt"
@@ -186,8 +188,9 @@ int v0_sandbox_ca_put(struct http_exchange *x, const struct route_params *params
         return error_set(err, ERROR_CONFLICT, "somebody is deleting it");
     /* First believed, then used. */
     int r = trust(&place, certificate, &why);
+    sandboxes_secrets_changed(place.sandboxes, place.workspace);
     return reply(x, certificate, "installed",
-                 r == 0 ? NULL : arena_printf(place.arena, "%s: %s", place.name, why.message), err);
+                 r == 0 ? NULL : arena_strdup(place.arena, why.message), err);
 }
 
 int v0_sandbox_ca_delete(struct http_exchange *x, const struct route_params *params, void *ctx,
@@ -204,7 +207,21 @@ int v0_sandbox_ca_delete(struct http_exchange *x, const struct route_params *par
         return reply(x, NULL, "removed", NULL, err);
     if (auth_ca_delete(call->api->auth, info.id, err) < 0)
         return -1;
+    sandboxes_secrets_changed(place.sandboxes, place.workspace);
     int r = distrust(&place, certificate, &why);
-    return reply(x, NULL, "removed",
-                 r == 0 ? NULL : arena_printf(place.arena, "%s: %s", place.name, why.message), err);
+    return reply(x, NULL, "removed", r == 0 ? NULL : arena_strdup(place.arena, why.message), err);
+}
+
+void sandbox_ca_clone(struct http_exchange *x, const struct api_call *call, const char *source,
+                      const char *clone_id)
+{
+    struct sandbox_info info;
+    struct error err;
+    if (sandboxes_get(call->api->sandboxes, call->workspace, source, http_arena(x), &info, &err) <
+            0 ||
+        auth_ca_certificate(call->api->auth, info.id, http_arena(x)) == NULL)
+        return;
+    if (auth_ca_copy(call->api->auth, info.id, clone_id, &err) < 0)
+        log_warn("sandbox %s: its source's certificate authority: %s", clone_id, err.message);
+    sandboxes_secrets_changed(call->api->sandboxes, call->workspace);
 }

@@ -8,6 +8,7 @@
 #include "api/call.h"
 #include "api/handlers.h"
 #include "api/v0/sandbox.h"
+#include "api/v0/sandbox_ca.h"
 #include "api/v0/security_json.h"
 
 int v0_sandbox_clone(struct http_exchange *x, const struct route_params *params, void *ctx,
@@ -25,6 +26,7 @@ int v0_sandbox_clone(struct http_exchange *x, const struct route_params *params,
         sandbox_check_if_match(x, call->api, call->workspace, request.source, err) < 0 ||
         sandboxes_clone(call->api->sandboxes, &request, http_arena(x), &info, err) < 0)
         return -1;
+    sandbox_ca_clone(x, call, request.source, info.id);
     return sandbox_reply(x, 202, call->api, &info, err);
 }
 

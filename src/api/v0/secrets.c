@@ -13,6 +13,7 @@
 #include "auth/secrets.h"
 #include "base/cleanup.h"
 #include "base/limits.h"
+#include "sandbox/network.h"
 
 static void add_secret(yyjson_mut_doc *doc, yyjson_mut_val *object, const struct secret_info *info)
 {
@@ -96,6 +97,7 @@ static int put(struct http_exchange *x, const struct api_call *call, const char 
         return -1;
     if (auth_secret_put(call->api->auth, &request, http_arena(x), &info, err) < 0)
         return -1;
+    sandboxes_secrets_changed(call->api->sandboxes, call->workspace);
     return reply(x, name == NULL ? 201 : 200, &info, err);
 }
 
@@ -147,6 +149,7 @@ int v0_secret_delete(struct http_exchange *x, const struct route_params *params,
     const char *name = route_param(params, "secret");
     if (auth_secret_delete(call->api->auth, call->workspace, name, err) < 0)
         return -1;
+    sandboxes_secrets_changed(call->api->sandboxes, call->workspace);
     yyjson_mut_val *root;
     yyjson_mut_doc *doc = api_json_new(http_arena(x), &root);
     yyjson_mut_obj_add_str(doc, root, "name", name);
