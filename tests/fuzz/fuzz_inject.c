@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Heads of requests that get a secret, and of answers to them. Whatever the sandbox sends, the host
+ * is sent one request that any strict parser reads the same way, for the right host and with the
+ * secret once; whatever the host sends, the sandbox gets no secret.
+ */
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/cleanup.h"
+#include "egress/inject_head.h"
+#include "egress/redact.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+#define HOST   "api.example"
+#define SECRET "sk-secret-1"
+#define VALUE  "Bearer " SECRET
+
+static const struct http_limits limits = {.headers_max = 64 * 1024, .target_max = 16 * 1024};
+
+#define CHECK(condition)                                                                           \
+    do {                                                                                           \
+        if (!(condition))                                                                          \
+            abort();                                                                               \
+    } while (0)
+
+static struct slice whole_head(const char *data, size_t len)
+{
+    struct head_scan scan = {0};
+    struct error err;
+    if (head_scan(&scan, data, len, &limits, &err) != HEAD_WHOLE)
+        return (struct slice){NULL, 0};
+    return (struct slice){data + scan.start, scan.at - scan.start};
+}
+
+static void check_written(struct arena *arena, const struct buf *out)
+{
+    struct request_head again;
+    struct error err;
+    size_t secrets = 0;
+    struct slice head = whole_head(out->data, out->len);
+    if (head.data == NULL) /* what is added may take it over a limit, and nothing else */
+        return;
+    CHECK(head.len == out->len);
+    if (request_parse(arena, head.data, head.len, &again, &err) < 0)
+        return;
+    CHECK(strcmp(again.request.host, HOST) == 0);
+    for (size_t i = 0; i < again.request.header_count; i++)
+        if (strcasecmp(again.request.headers[i].name, "authorization") == 0) {
+            CHECK(strcmp(again.request.headers[i].value, VALUE) == 0);
+            secrets++;
+        }
+    CHECK(secrets == 1);
+}
+
+static void try_request(struct inject_session *session, struct arena *arena, struct slice head)
+{
+    _cleanup_buf_ struct buf out = BUF_INIT(1 << 20);
+    struct request_head request;
+    struct error err;
+    if (request_parse(arena, head.data, head.len, &request, &err) < 0 ||
+        inject_check_request(session, &request, &err) < 0)
+        return;
+    inject_write_request(&out, session, &request, inject_wants_upgrade(&request));
+    CHECK(!out.failed);
+    check_written(arena, &out);
+}
+
+static void try_answer(struct inject_session *session, struct arena *arena, struct slice head)
+{
+    _cleanup_buf_ struct buf out = BUF_INIT(1 << 20);
+    struct answer_head answer;
+    struct error err;
+    if (answer_parse(arena, head.data, head.len, &answer, &err) < 0)
+        return;
+    inject_write_answer(&out, session, &answer, slice_of("OK"), FRAMING_CHUNKED, true);
+    CHECK(out.failed || memmem(out.data, out.len, SECRET, strlen(SECRET)) == NULL);
+    CHECK(out.failed || whole_head(out.data, out.len).len == out.len ||
+          whole_head(out.data, out.len).data == NULL);
+}
+
+/* In pieces of a size that the first byte says: as many bytes come out as went in. */
+static void try_body(const uint8_t *data, size_t size)
+{
+    _cleanup_buf_ struct buf out = BUF_INIT(size + 64);
+    struct redact redact = {.secret = slice_of(SECRET)};
+    size_t piece = 1 + data[0] % 32;
+    for (size_t i = 0; i < size; i += piece)
+        redact_feed(&redact, (const char *)data + i, piece < size - i ? piece : size - i, &out);
+    redact_end(&redact, &out);
+    CHECK(out.len == size);
+    CHECK(memmem(out.data, out.len, SECRET, strlen(SECRET)) == NULL);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static const char rules[] = HOST "\0Authorization\0" VALUE "\0" SECRET;
+    const struct egress_secrets message = {.id = "x", .headers = {rules, sizeof(rules)}};
+    struct inject_session session = {.host = HOST};
+    struct error err;
+    if (size == 0)
+        return 0;
+    CHECK(inject_new(&message, &session.inject, &err) == 0);
+    struct arena *arena = arena_new();
+    const char *text = arena_dup(arena, data, size);
+    struct slice head = whole_head(text, size);
+    if (head.data != NULL) {
+        try_request(&session, arena, head);
+        try_answer(&session, arena, head);
+    }
+    try_body(data, size);
+    arena_free(arena);
+    inject_unref(session.inject);
+    return 0;
+}
