@@ -185,8 +185,8 @@ enum {
     UPLOAD_IDLE_S = 60 * 60,      /* without a new part: then it is dropped */
 
     /* Networks */
-    NET_RULES_MAX = 256,  /* in a list of one policy */
-    NET_HEADERS_MAX = 32, /* that one sandbox's requests are given */
+    NET_RULES_MAX = 256,               /* in a list of one policy */
+    NET_HEADERS_MAX = 32,              /* that one sandbox's requests are given */
     NET_POLICY_BYTES_MAX = 256 * 1024, /* a packed policy: every list full of the longest names */
     NET_EXCEPTIONS_MAX = 64,           /* private ranges that the operator opens */
 };
