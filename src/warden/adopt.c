@@ -59,8 +59,10 @@ static void take_over(struct warden *warden, const char *id, const struct record
         return;
     sandbox->slot = record->slot;
     sandbox->start_time = record->start_time;
-    sandbox->net = (struct sandbox_net){
-        .index = record->net_index, .mark = record->net_mark, .ruled = record->net_ruled};
+    sandbox->net = (struct sandbox_net){.index = record->net_index,
+                                        .mark = record->net_mark,
+                                        .ruled = record->net_ruled,
+                                        .limited = true};
     int fd = open_process(warden, record);
     if (fd >= 0 &&
         source_watch(warden->epoll_fd, &sandbox->pidfd, fd, EPOLLIN, pid_ready, &err) == 0)

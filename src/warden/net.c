@@ -272,6 +272,7 @@ int net_attach(struct warden *warden, struct sandbox *sandbox, const struct net_
         return -1;
     if (wish->in_bytes == 0 && wish->out_bytes == 0)
         return 0;
+    sandbox->net.limited = true;
     return set_limits(warden, &sandbox->net, pair->network_namespace, wish, err);
 }
 
@@ -307,6 +308,10 @@ int net_change(struct warden *warden, struct sandbox *sandbox, const struct net_
         sandbox->net = before;
         return -1;
     }
+    bool limited = wish->in_bytes != 0 || wish->out_bytes != 0;
+    if (!limited && !sandbox->net.limited)
+        return 0;
+    sandbox->net.limited = limited;
     return set_limits(warden, &sandbox->net, sandbox->pidfd.fd, wish, err);
 }
 

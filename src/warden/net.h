@@ -50,6 +50,7 @@ struct sandbox_net {
     int index;     /* -1: none */
     uint32_t mark; /* net_filter.h; 0: cut off */
     bool ruled;    /* it has a chain of its own */
+    bool limited;  /* it has, or may have, a limit of bandwidth */
     unsigned admissions;
     uint64_t admissions_since_ms;
 };

@@ -272,16 +272,13 @@ static void add_rule(struct nl_requests *requests, const char *chain,
     nl_end(requests);
 }
 
-/* What is denied stands in front: the first rule that fits counts. */
-static void add_rules(struct nl_requests *requests, const char *chain, struct slice rules,
-                      uint8_t verdict)
+/* In the order given: each of them ends the walk where it fits. */
+static void add_rules(struct nl_requests *requests, const char *chain, struct slice rules)
 {
     struct plan_net_rule rule;
     for (size_t at = 0; at + sizeof(rule) <= rules.len; at += sizeof(rule)) {
         memcpy(&rule, rules.data + at, sizeof(rule));
         bool all_ports = rule.first_port <= 1 && rule.last_port == UINT16_MAX;
-        if (rule.verdict != verdict)
-            continue;
         if (rule.protocol != 0 || all_ports) {
             add_rule(requests, chain, &rule, rule.protocol);
             continue;
@@ -305,8 +302,7 @@ static void add_all(struct nl_requests *requests, const struct filter_entry *ent
         return;
     chain_name(entry, chain);
     change_chain(requests, true, chain);
-    add_rules(requests, chain, rules, PLAN_RULE_DENY);
-    add_rules(requests, chain, rules, PLAN_RULE_ALLOW);
+    add_rules(requests, chain, rules);
     change_jump(requests, true, entry, chain);
 }
 

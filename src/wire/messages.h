@@ -188,8 +188,8 @@ enum plan_network_flags {
 
 enum { PLAN_RULE_DENY = 0, PLAN_RULE_ALLOW = 1 };
 
-/* A rule on addresses: what it allows is not proxied, and what it denies is denied whatever else
- * holds. Packed, since lists of them are bytes in a message. */
+/* A rule on addresses. Of a list the first that fits decides; what it allows is not proxied.
+ * Packed, since lists of them are bytes in a message. */
 struct plan_net_rule {
     uint8_t family; /* 4 */
     uint8_t bits;   /* of the prefix */

@@ -179,7 +179,9 @@ def test_an_allow_list_admits_what_it_lists(box):
 
 
 def test_what_is_denied_is_denied(box):
-    one = box(network=FULL, network_rules=rule(ALLOW, "45.91.0.0/16") + rule(DENY, worldlib.WEB + "/32", TCP))
+    one = box(network=FULL, network_rules=rule(ALLOW, worldlib.WEB + "/32", TCP, 5432, 5432)
+              + rule(DENY, worldlib.WEB + "/32", TCP) + rule(ALLOW, "45.91.0.0/16"))
+    assert one.reaches(worldlib.WEB, worldlib.DATABASE)  # the first that fits decides
     assert one.refused(worldlib.WEB, worldlib.ECHO)
     assert one.reaches(worldlib.WEB, worldlib.ECHO, "udp")
     assert one.reaches(worldlib.OTHER, worldlib.ECHO)
@@ -372,15 +374,17 @@ def test_bandwidth_is_limited_both_ways_and_counted(warden, world, box):
 
 def test_a_flood_of_connections_ends_at_its_limit(warden, box):
     one, neighbour = box(network=FULL), box(network=FULL)
-    script = ("import socket, time\nheld = []\n"
-              "for i in range(700):\n"
+    script = ("import socket, time\nheld, n = [], 0\n"
+              "for i in range(650):\n"
               "  s = socket.socket(); s.setblocking(False); s.connect_ex((\"%s\", %d)); held.append(s)\n"
-              "  time.sleep(0.006)\n"
-              "time.sleep(2)\n"
-              "print(sum(s.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) == 0 for s in held))\n"
+              "  time.sleep(0.002)\n"
+              "for s in held:\n"
+              "  try: s.getpeername(); n += 1\n"
+              "  except OSError: pass\n"
+              "print(n)\n"
               % (worldlib.WEB, worldlib.ECHO))
     alive = int(warden.output(one.name, f"ulimit -n 1000; python3 -c '{script}'", timeout_ms=120000))
-    assert alive <= 520
+    assert alive <= 512
     assert neighbour.reaches(worldlib.WEB, worldlib.ECHO)
 
 
@@ -420,7 +424,7 @@ def test_two_servers_on_one_machine(world, clean):
         second.remove("one")
 
 
-@pytest.mark.parametrize("step", ["network", "rules", "clone", "running"])
+@pytest.mark.parametrize("step", ["rules", "running"])
 def test_a_start_that_fails_leaves_nothing(world, clean, step):
     with make_warden(world, fail_at=step) as warden:
         with pytest.raises(wirelib.WireError):
