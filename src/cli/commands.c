@@ -433,6 +433,8 @@ static const struct option_row server_options[] = {
     CHOICE("network", "on|off", "whether sandboxes can have a network (default: on, where the machine can)"),
     TEXT("network-range", "CIDR", "their addresses, which nobody outside sees (default: 10.201.0.0/16)"),
     TEXT("resolver", "ADDRESS,…", "name servers for them (default: those of /etc/resolv.conf)"),
+    {.name = "egress-ca", .kind = OPTION_FILE, .value = "FILE",
+     .help = "certificate authorities, as PEM, that hosts which get secrets are believed for (default: this machine's)"},
     CHOICE("log-level", "error|warn|info|debug", "how much it says (default: info)"),
     TEXT("overcommit", "FACTORS", "how often it may be promised: cpu=4,memory=1.5,disk=1, or one for all (default: cpu=1000,memory=200,disk=1000)"),
     TEXT("capacity", "QUANTITIES", "what there is to promise, where the kernel's word is not right: memory=8Gi,networkIn=125M"),

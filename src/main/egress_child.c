@@ -175,6 +175,10 @@ int egress_command(const struct egress_settings *settings, struct egress_words *
     snprintf(number, sizeof(number), "%u", settings->cellad);
     add_option(&builder, "--user", number);
     add_option(&builder, "--log-level", settings->log_level);
+    if (settings->has_ca) {
+        snprintf(path, sizeof(path), "/proc/self/fd/%d", EGRESS_FD_CA);
+        add_option(&builder, "--ca", path);
+    }
     add_list(&builder, "--resolver", settings->resolvers);
     add_list(&builder, "--allow-private", settings->opened);
     if (builder.full)

@@ -8,6 +8,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdbool.h>
 #include <sys/types.h>
 
 #include "base/error.h"
@@ -17,6 +18,7 @@
 enum {
     EGRESS_FD_CONTROL = 3, /* listens for cellad */
     EGRESS_FD_WARDEN = 4,  /* the socket file that the warden listens at, O_PATH */
+    EGRESS_FD_CA = 5,      /* a file of certificate authorities, wherever it is; only with has_ca */
     EGRESS_ARGS_MAX = 64,
     EGRESS_LIST_MAX = 1024,
 };
@@ -28,6 +30,7 @@ struct egress_settings {
     const char *resolvers; /* with commas; "": its own default */
     const char *opened;    /* private ranges, with commas; or "" */
     const char *log_level;
+    bool has_ca;
 };
 
 /* The user EGRESS_USER where the machine has it; else an id that nobody has, another one for each

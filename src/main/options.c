@@ -44,6 +44,7 @@ static const struct option_place places[] = {
     {"--network", VALUE, offsetof(struct server_options, network)},
     {"--network-range", VALUE, offsetof(struct server_options, network_range)},
     {"--resolver", VALUE, offsetof(struct server_options, resolver)},
+    {"--egress-ca", VALUE, offsetof(struct server_options, egress_ca)},
     {"--log-level", VALUE, offsetof(struct server_options, log_level)},
     {"--metrics-interval", VALUE, offsetof(struct server_options, metrics_interval)},
     {"--overcommit", VALUE, offsetof(struct server_options, overcommit)},

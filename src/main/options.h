@@ -25,7 +25,9 @@ struct server_options {
     const char *network_range; /* of sandboxes' addresses; NULL: the warden's default */
     const char *resolver;      /* name servers with commas: "10.0.0.2,[fd00::2]:5353"; NULL: those
                                   of /etc/resolv.conf */
-    const char *log_level;     /* error, warn, info, debug */
+    const char *egress_ca; /* a file of authorities that hosts of secrets are believed for; NULL:
+                              the machine's */
+    const char *log_level; /* error, warn, info, debug */
     const char *metrics_interval; /* as given: "10", "30s"; NULL: the default */
     uint64_t metrics_interval_s;  /* what that is */
     const char *overcommit;       /* as sandbox/admission.h reads it; NULL: the defaults */

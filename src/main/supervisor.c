@@ -86,6 +86,7 @@ struct supervisor {
     int warden_fd;
     int warden_egress_fd; /* where the warden takes the egress process's requests */
     int egress_fd;        /* where that one takes cellad's */
+    int ca_fd;            /* its file of certificate authorities; -1: this machine's */
     int ready_fd;         /* read end */
     int ready_write_fd;   /* for the child; closed here after each fork */
     int signal_fd;
@@ -231,16 +232,17 @@ static int exec_egress(struct supervisor *s)
         .resolvers = s->options.resolver != NULL ? s->options.resolver : "",
         .opened = s->options.network_private != NULL ? s->options.network_private : "",
         .log_level = s->options.log_level,
+        .has_ca = s->ca_fd >= 0,
     };
     _cleanup_fd_ int socket_file =
         openat(s->dir.fd, LAYOUT_WARDEN_EGRESS_SOCK, O_PATH | O_NOFOLLOW | O_CLOEXEC);
-    const int from[] = {s->egress_fd, socket_file, s->dir.lock_fd};
-    const int to[] = {EGRESS_FD_CONTROL, EGRESS_FD_WARDEN, FD_LOCK};
+    const int from[] = {s->egress_fd, socket_file, s->dir.lock_fd, s->ca_fd};
+    const int to[] = {EGRESS_FD_CONTROL, EGRESS_FD_WARDEN, FD_LOCK, EGRESS_FD_CA};
     if (egress_command(&settings, &words, &err) < 0) {
         log_error("%s", err.message);
         return -1;
     }
-    if (socket_file < 0 || place_fds(3, from, to) < 0 ||
+    if (socket_file < 0 || place_fds(settings.has_ca ? 4 : 3, from, to) < 0 ||
         drop_privileges(s->egress_uid, s->egress_gid) < 0)
         return -1;
     execv(s->egress_path, (char **)words.argv);
@@ -446,6 +448,11 @@ static int prepare_network(struct supervisor *s, struct error *err)
     if (!s->network)
         return 0;
     egress_user(s->dir.instance, &s->egress_uid, &s->egress_gid);
+    if (s->options.egress_ca != NULL) {
+        s->ca_fd = open(s->options.egress_ca, O_RDONLY | O_CLOEXEC);
+        if (s->ca_fd < 0)
+            return error_sys(err, "--egress-ca: opening %s", s->options.egress_ca);
+    }
     if (program_path("cella-egress", s->egress_path, sizeof(s->egress_path), err) < 0 ||
         egress_resolvers(s->options.resolver, s->resolvers, err) < 0 ||
         listen_unix(s, LAYOUT_EGRESS_SOCK, WARDEN_BACKLOG, &s->egress_fd, err) < 0 ||
@@ -580,6 +587,7 @@ int server_main(int argc, char **argv)
 {
     struct supervisor s = {
         .ready_fd = -1,
+        .ca_fd = -1,
         .ready_write_fd = -1,
         .warden = {.name = "warden", .exec = exec_warden},
         .cellad = {.name = "cellad", .exec = exec_cellad},

@@ -1,0 +1,195 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Secrets that never enter the sandbox: requests to a host get a header that the code inside cannot read,
+by no means that is tried here. The host, which echoes all that it is sent, says whether it came."""
+
+import json
+import uuid
+
+import pytest
+
+from network_inside import Box
+from world import EVIL, OTHER, WEB, WorldServer
+
+
+@pytest.fixture(scope="module")
+def server(world):
+    made = WorldServer(world, "--egress-ca", world.ca)
+    yield made
+    made.close()
+
+
+class Setting:
+    """A secret, the host it is for, another host that is allowed, and a sandbox that uses them."""
+
+    def __init__(self, server, world):
+        self.server, self.world = server, world
+        self.secret = f"sk-{uuid.uuid4().hex}"
+        self.name = f"s-{uuid.uuid4().hex[:8]}"
+        self.host = world.name(WEB, label="api")
+        self.other = world.name(OTHER, label="other")
+        answer = server.request("PUT", f"/v0/secrets/{self.name}", {"value": self.secret, "hosts": [self.host]})
+        assert answer.status == 200, answer
+        self.box = self.make()
+
+    def make(self, **more):
+        made = self.server.create(network={
+            "mode": "allowlist", "allow": [self.host, self.other],
+            "headers": [{"host": self.host, "header": "Authorization", "secret": self.name,
+                         "format": "Bearer {}"}], **more})
+        return Box(made)
+
+    def seen(self, since):
+        """The Authorization of each request that the host got."""
+        return [dict(met["fields"]).get("authorization")
+                for met in self.world.met(since, kind="http", host=self.host)]
+
+
+@pytest.fixture(scope="module")
+def setting(server, world):
+    made = Setting(server, world)
+    yield made
+    made.box.delete()
+
+
+def test_plain_http_becomes_tls_with_the_header(world, setting):
+    since = world.now()
+    got = setting.box.do("http(host, host, fields='authorization: mine\\r\\n')", host=setting.host)
+    assert got["status"] == 200, got
+    [met] = world.met(since, kind="http", host=setting.host)
+    assert (met["port"], met["sni"]) == (443, setting.host)
+    assert setting.seen(since) == [f"Bearer {setting.secret}"]
+    # The host has echoed it, and the sandbox has not got it.
+    assert setting.secret not in json.dumps(got)
+    assert "Bearer ***" in json.dumps(got)
+
+
+def test_no_other_host_gets_it(world, setting):
+    """Not one that is named on the same connection, nor one that the host redirects to."""
+    since = world.now()
+    setting.box.do("""
+result = together([
+    lambda: http(host, other),
+    lambda: tcp(host, 80, f"GET / HTTP/1.1\\r\\nHost: {host}\\r\\n\\r\\nGET / HTTP/1.1\\r\\nHost: {other}\\r\\nConnection: close\\r\\n\\r\\n"),
+    lambda: tcp(host, 80, f"GET http://{other}/ HTTP/1.1\\r\\nHost: {host}\\r\\n\\r\\n"),
+    lambda: tcp(host, 80, f"GET / HTTP/1.1\\r\\nHost: {host}\\r\\nHost: {other}\\r\\n\\r\\n"),
+])
+""", host=setting.host, other=setting.other)
+    got = setting.box.run(f"curl -sL --max-time 60 'http://{setting.host}/redirect?to=http://{setting.other}/'")
+    assert setting.secret not in got
+    elsewhere = [met for met in world.met(since, kind="http") if met.get("host") != setting.host]
+    assert elsewhere and setting.secret not in json.dumps(elsewhere)
+
+
+def test_not_asked_for_by_address_or_method(world, setting):
+    since = world.now()
+    got = setting.box.do("""
+result = together([
+    lambda: http(evil, host),
+    lambda: http(host, host, method="TRACE"),
+    lambda: http(host, host, fields="Connection: close, Authorization\\r\\n"),
+    lambda: http(host, host, fields="Accept-Encoding: gzip\\r\\n"),
+    lambda: http(host, host, path="/chunked"),
+])
+""", host=setting.host, evil=EVIL)
+    assert setting.secret not in json.dumps(got)
+    assert got[1]["status"] == 405
+    assert set(setting.seen(since)) == {f"Bearer {setting.secret}"}
+    assert {met["address"] for met in world.met(since, kind="http", host=setting.host)} == {WEB}
+
+
+def test_it_is_nowhere_inside(setting):
+    """Not in the environment, the memory, the files or the processes of the sandbox."""
+    look = f"""
+needle = {setting.secret[::-1]!r}[::-1]
+import os
+found = []
+for pid in filter(str.isdigit, os.listdir("/proc")):
+    if pid == str(os.getpid()):
+        continue
+    for name in ("environ", "cmdline"):
+        try:
+            if needle.encode() in open(f"/proc/{{pid}}/{{name}}", "rb").read():
+                found.append(pid)
+        except OSError:
+            pass
+for top in ("/etc", "/run", "/root", "/home", "/workspace", "/tmp", "/.cella"):
+    for folder, _, files in os.walk(top):
+        for name in files:
+            path = os.path.join(folder, name)
+            try:
+                if os.path.isfile(path) and needle.encode() in open(path, "rb").read(1 << 20):
+                    found.append(path)
+            except OSError:
+                pass
+result = found
+"""
+    assert setting.box.do(look) == []
+
+
+def test_not_in_answers_and_logs_of_the_server(server, setting):
+    path = f"/v0/sandbox/{setting.box.name}"
+    told = "".join(server.request("GET", path + below).text
+                   for below in ("", "/network", "/network/log", "/logs?tail=1000"))
+    assert setting.secret not in told + server.log()
+    for file in (server.data / "db").glob("cella.db*"):
+        assert setting.secret.encode() not in file.read_bytes()
+
+
+def test_without_the_secret_nothing_goes_out(server, world, setting):
+    """Deleted, or no longer for this host: requests fail, and do not go without it. Then it is back."""
+    secrets = f"/v0/secrets/{setting.name}"
+    since = world.now()
+    assert server.request("PUT", secrets, {"hosts": ["elsewhere.example"]}).status == 200
+    got = setting.box.do("http(host, host)", host=setting.host)
+    assert got["status"] == 502, got
+    assert server.request("DELETE", secrets).status == 200
+    assert setting.box.do("http(host, host)", host=setting.host)["status"] == 502
+    assert world.met(since, kind="http", host=setting.host) == []
+    body = {"value": setting.secret, "hosts": [setting.host]}
+    assert server.request("PUT", secrets, body).status == 200
+    assert setting.box.do("http(host, host)", host=setting.host)["status"] == 200
+    assert setting.seen(since) == [f"Bearer {setting.secret}"]
+
+
+def test_a_certificate_that_is_not_the_hosts(server, world, setting):
+    """Whoever answers for the host without its certificate is not told anything."""
+    bad = world.zone("badcert.example", A=[WEB])
+    assert server.request("PUT", f"/v0/secrets/{setting.name}-bad",
+                          {"value": setting.secret, "hosts": [bad]}).status == 200
+    made = Box(server.create(network={
+        "mode": "allowlist", "allow": [bad],
+        "headers": [{"host": bad, "header": "X-Key", "secret": f"{setting.name}-bad"}]}))
+    try:
+        since = world.now()
+        got = made.do("http(host, host)", host=bad)
+        assert got["status"] == 502 and "certificate" in got["got"], got
+        assert world.met(since, kind="http", host=bad) == []
+    finally:
+        made.delete()
+
+
+def test_tls_under_the_sandboxs_own_authority(server, world, setting):
+    """https:// as programs write it; other hosts keep their own certificates; and it ends when it should."""
+    path = f"/v0/sandbox/{setting.box.name}/network/ca"
+    before = setting.box.do("https(host, host, ca=None)", host=setting.host)
+    assert setting.secret not in json.dumps(before)
+    answer = server.request("PUT", path)
+    assert answer.status == 200 and answer.json()["installed"], answer
+    certificate = answer.json()["certificate"]
+    assert server.request("PUT", path).json()["certificate"] == certificate
+    assert "PRIVATE" not in answer.text
+    since = world.now()
+    got = setting.box.run(f"curl -sS --max-time 60 https://{setting.host}/")
+    assert json.loads(got)["sni"] == setting.host and setting.secret not in got
+    assert setting.seen(since) == [f"Bearer {setting.secret}"]
+    got = setting.box.do("""
+import urllib.request
+result = {"got": urllib.request.urlopen(f"https://{host}/chunked", timeout=PATIENT).read().decode()}
+""", host=setting.host)
+    assert setting.secret not in got["got"] and "Bearer ***" in got["got"]
+    # The other host is not decrypted: its certificate is the world's, which the sandbox does not know.
+    refused = setting.box.exec(f"curl -sS --max-time 60 https://{setting.other}/", timeout=90)
+    assert refused.exit_code == 60, refused
+    assert server.request("DELETE", path).json() == {"certificate": None, "removed": True}
+    refused = setting.box.exec(f"curl -sS --max-time 60 https://{setting.host}/", timeout=90)
+    assert refused.exit_code == 60, refused
