@@ -20,7 +20,7 @@ SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 help:
 	@awk -F': ' '/^## /{sub(/^## /, ""); printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-## build: the programs, in build/ (cella, bl, cella-agent, cella-warden)
+## build: the programs, in build/ (cella, bl, cella-agent, cella-egress, cella-warden)
 .PHONY: build
 build:
 	@scripts/install-deps build

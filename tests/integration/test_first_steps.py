@@ -72,7 +72,7 @@ def test_installed_programs_find_each_other(server_factory, tmp_path):
                           capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done
     root = tmp_path / "opt/cella"
-    for path in ("bin/bl", "libexec/cella/cella-agent", "libexec/cella/cella-warden",
+    for path in ("bin/bl", "libexec/cella/cella-agent", "libexec/cella/cella-egress", "libexec/cella/cella-warden",
                  "share/man/man1/cella.1", "share/bash-completion/completions/cella",
                  "lib/systemd/system/cella.service", "lib/sysusers.d/cella.conf"):
         assert (root / path).exists(), path
