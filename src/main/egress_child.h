@@ -13,8 +13,6 @@
 
 #include "base/error.h"
 
-#define EGRESS_USER "cella-egress"
-
 enum {
     EGRESS_FD_CONTROL = 3, /* listens for cellad */
     EGRESS_FD_WARDEN = 4,  /* the socket file that the warden listens at, O_PATH */
@@ -33,8 +31,7 @@ struct egress_settings {
     bool has_ca;
 };
 
-/* The user EGRESS_USER where the machine has it; else an id that nobody has, another one for each
- * data folder: rules of the firewall go by it. */
+/* An id that nobody has, another one for each data folder: rules of the firewall go by it. */
 void egress_user(const char *instance, uid_t *ret_uid, gid_t *ret_gid);
 
 /* The machine's name servers as the warden's rules want them, "10.0.0.2#53,…": those of the list
