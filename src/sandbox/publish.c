@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <utlist.h>
 
 #include "base/cleanup.h"
@@ -289,8 +290,14 @@ static void try_again(struct timer *timer)
 
 void sandboxes_set_host_ports(struct sandboxes *s, uint16_t from, uint16_t to)
 {
-    s->host_ports.from = from;
-    s->host_ports.to = to;
+    struct host_ports *host = &s->host_ports;
+    host->from = from;
+    host->to = to;
+    /* Anywhere: several servers may share the range, and one that was just given up is not to be
+     * taken for its successor. */
+    if (getrandom(&host->next, sizeof(host->next), 0) != sizeof(host->next))
+        host->next = 0;
+    host->next %= to - from + 1u;
 }
 
 void sandboxes_open_ports(struct sandboxes *s, const struct port_gate *gate)
