@@ -7,6 +7,7 @@ import uuid
 
 import pytest
 
+from cella_server import wait_until
 from network_inside import Box
 from world import EVIL, OTHER, WEB, WorldServer
 
@@ -193,3 +194,45 @@ result = {"got": urllib.request.urlopen(f"https://{host}/chunked", timeout=PATIE
     assert server.request("DELETE", path).json() == {"certificate": None, "removed": True}
     refused = setting.box.exec(f"curl -sS --max-time 60 https://{setting.host}/", timeout=90)
     assert refused.exit_code == 60, refused
+
+
+def test_it_holds_after_everything(server, world, setting):
+    """Stop and start, a clone, a crash of the egress process and of the server's own."""
+    fetch = "http(host, host)"
+
+    def works(box):
+        since = world.now()
+        assert box.do(fetch, host=setting.host)["status"] == 200
+        assert setting.seen(since) == [f"Bearer {setting.secret}"]
+
+    setting.box.stop()
+    setting.box.start()
+    works(setting.box)
+    copied = setting.box.request("POST", "/clone", {"metadata": {}})
+    assert copied.status == 202, copied
+    clone = server.sandbox(copied.json()["metadata"]["name"])
+    try:
+        clone.wait_status("running")
+        works(Box(clone))
+    finally:
+        clone.delete()
+    before = server.kill("cellad", "warden")
+    server.wait_recovered(before, "cellad", "warden")
+    wait_until(lambda: setting.box.do(fetch, host=setting.host).get("status") == 200, 60, "its network is back")
+    works(setting.box)
+
+
+def test_headers_that_are_taken_away(server, world, setting):
+    """From then on requests go as they are, to where they say."""
+    path = f"/v0/sandbox/{setting.box.name}/network"
+    before = server.request("GET", path).json()
+    policy = {"mode": "allowlist", "allow": [setting.host, setting.other]}
+    assert server.request("PUT", path, {**policy, "headers": []}).status == 200
+    since = world.now()
+    assert setting.box.do("http(host, host)", host=setting.host)["status"] == 200
+    [met] = world.met(since, kind="http", host=setting.host)
+    assert met["port"] == 80 and setting.seen(since) == [None]
+    assert server.request("PUT", path, {**policy, "headers": before["headers"]}).status == 200
+    since = world.now()
+    assert setting.box.do("http(host, host)", host=setting.host)["status"] == 200
+    assert setting.seen(since) == [f"Bearer {setting.secret}"]
