@@ -54,6 +54,10 @@ static bool reuse(struct http_exchange *x, const struct api_call *call, const ch
     return info.status != SANDBOX_DELETING;
 }
 
+/* Its clients expect the Internet; where sandboxes have no network they go without. */
+static const struct network_request blaxel_network = {
+    .given = NETWORK_MODE, .mode = NET_ISOLATED, .by_default = true};
+
 int blaxel_sandbox_create(struct http_exchange *x, const struct route_params *params, void *ctx,
                           struct error *err)
 {
@@ -81,6 +85,7 @@ int blaxel_sandbox_create(struct http_exchange *x, const struct route_params *pa
                      .blaxel_spec = request.spec},
         .enabled = request.enabled == NULL || *request.enabled,
         .lifespan = request.lifespan,
+        .network = request.network.given != 0 ? request.network : blaxel_network,
         .actor = call->principal.name,
     };
     if (sandboxes_create(call->api->sandboxes, &create, http_arena(x), &info, err) < 0) {

@@ -100,6 +100,7 @@ int blaxel_sandbox_put(struct http_exchange *x, const struct route_params *param
         .display_name = request.display_name != NULL ? request.display_name : "",
         .blaxel_spec = request.spec != NULL ? request.spec : "",
         .enabled = request.enabled,
+        .network = request.network,
         .lifespan = ending(http_arena(x), &request, &info),
         .actor = call->principal.name,
     };

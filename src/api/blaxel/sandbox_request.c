@@ -13,6 +13,7 @@
 
 #include "api/blaxel/lifespan.h"
 #include "api/blaxel/members.h"
+#include "api/v0/network_json.h"
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/limits.h"
@@ -179,6 +180,29 @@ static int keep_spec(struct arena *arena, yyjson_val *spec, const char **ret_tex
     return 0;
 }
 
+/* spec.network: {allowedDomains} is an allow list, {forbiddenDomains} alone a deny list. The rest
+ * of it (proxy) is kept and shown with the spec. */
+static int read_network(struct arena *arena, yyjson_val *spec, struct network_request *request,
+                        struct error *err)
+{
+    yyjson_val *network = NULL, *allowed = NULL, *forbidden = NULL;
+    if (member_object(spec, "spec", "network", &network, err) < 0 ||
+        member_array(network, "spec.network", "allowedDomains", &allowed, err) < 0 ||
+        member_array(network, "spec.network", "forbiddenDomains", &forbidden, err) < 0)
+        return -1;
+    if (yyjson_arr_size(allowed) == 0 && yyjson_arr_size(forbidden) == 0)
+        return 0;
+    *request = (struct network_request){
+        .given = NETWORK_MODE | NETWORK_ALLOW | NETWORK_DENY,
+        .mode = yyjson_arr_size(allowed) > 0 ? NET_ALLOWLIST : NET_ISOLATED,
+    };
+    if (network_list_from_json(arena, allowed, "spec.network.allowedDomains", &request->allow,
+                               err) < 0)
+        return -1;
+    return network_list_from_json(arena, forbidden, "spec.network.forbiddenDomains", &request->deny,
+                                  err);
+}
+
 static int read_spec(struct arena *arena, yyjson_val *spec, struct blaxel_sandbox_request *request,
                      struct error *err)
 {
@@ -189,6 +213,7 @@ static int read_spec(struct arena *arena, yyjson_val *spec, struct blaxel_sandbo
         member_object(spec, "spec", "runtime", &runtime, err) < 0 ||
         member_text(runtime, "spec.runtime", "image", &request->image, err) < 0 ||
         read_resources(arena, runtime, &request->resources, err) < 0 ||
+        read_network(arena, spec, &request->network, err) < 0 ||
         blaxel_envs(arena, runtime, "spec.runtime", &request->env, err) < 0)
         return -1;
     if (yyjson_is_bool(yyjson_obj_get(spec, "enabled")))

@@ -19,8 +19,9 @@ struct blaxel_sandbox_request {
     const char *image;
     struct sandbox_resources resources;
     const struct slice *env;
-    const char *spec;         /* what is kept of the spec, as text; NULL when none was sent */
-    struct lifespan lifespan; /* what it says of the sandbox's end */
+    const char *spec;               /* what is kept of the spec, as text; NULL when none was sent */
+    struct lifespan lifespan;       /* what it says of the sandbox's end */
+    struct network_request network; /* of spec.network; nothing is given when it says nothing */
 };
 
 /*
