@@ -8,6 +8,7 @@ from contextlib import contextmanager
 import pytest
 
 from cella_auth import Workspace, call
+from cella_server import wait_until
 
 
 @contextmanager
@@ -222,3 +223,60 @@ def test_the_operator_opens_private_ranges(server_factory, networks):
     box = server.create(wait=False, enabled=False, network={"allow": ["10.1.2.0/24:5432"]})
     assert network_of(box)["allow"] == ["10.1.2.0/24:5432"]
     refuse(box.request("PATCH", "/network", {"allow": ["10.2.0.0/16"]}), 403, "NETWORK_REFUSED", "10.2.0.0/16")
+
+
+# --- sandboxes that run ---
+
+
+def has_network(box):
+    return "eth0" in box.run("ls /sys/class/net").split()
+
+
+@pytest.fixture
+def running(server, networks):
+    box = server.create(network={"mode": "allowlist", "allow": ["a.example"]})
+    yield box
+    box.delete()
+
+
+def test_a_running_sandbox_is_changed_and_keeps_it(running):
+    assert has_network(running)
+    for policy in ({"mode": "full", "deny": ["203.0.113.0/24"]}, {"mode": "none"},
+                   {"mode": "allowlist", "allow": ["b.example", "203.0.113.7:5432"]}):
+        answer = running.request("PUT", "/network", policy)
+        assert answer.status == 200, answer
+        assert network_of(running)["mode"] == policy["mode"]
+    running.stop()
+    running.start()
+    assert has_network(running)
+    assert network_of(running)["allow"] == ["b.example", "203.0.113.7:5432"]
+
+
+def test_one_without_a_network_has_to_be_stopped_first(server, networks):
+    box = server.create()
+    try:
+        assert not has_network(box)
+        refuse(box.request("PUT", "/network", {"mode": "isolated"}), 409, "CONFLICT", "without a network")
+        assert network_of(box) == {"mode": "none"}
+        box.stop()
+        assert box.request("PUT", "/network", {"mode": "isolated"}).status == 200
+        box.start()
+        assert has_network(box)
+    finally:
+        box.delete()
+
+
+def test_what_is_refused_is_in_the_log(server, running):
+    def ask(name):
+        running.run(f"getent ahostsv4 {name} || true")
+        return [entry for entry in running.request("GET", "/network/log?refused=true").json()["entries"]
+                if entry.get("name") == name]
+
+    seen = wait_until(lambda: ask("other.example"), 60, "the refusal in the log")
+    assert seen[0]["kind"] == "dns" and seen[0]["verdict"] == "REFUSED_UNLISTED"
+    assert seen[0]["allowed"] is False and seen[0]["type"] in ("A", "AAAA")
+    table = server.cli("network", "log", running.name, "--refused").stdout
+    assert "other.example" in table and "REFUSED" in table
+    answer = running.request("PATCH", "/network", {"allow": ["third.example"]})
+    assert answer.status == 200, answer
+    assert wait_until(lambda: ask("a.example"), 60, "the name that was allowed, refused")
