@@ -406,3 +406,27 @@ def answers(server, path, headers):
         return server.request("GET", path, headers=headers).status == 200
     except OSError:
         return False
+
+
+def test_domains_become_rules(client, server):
+    def network(name, domains):
+        made = client("POST", "/v0/sandboxes", {"metadata": {"name": name}, "spec": {
+            "enabled": False, "runtime": {"image": "blaxel/base-image:latest"},
+            **({"network": domains} if domains else {})}})
+        if made.status == 503:  # a machine that has no networks to give
+            assert domains and "NETWORK_UNAVAILABLE" in made.text, made
+            pytest.skip(made.text)
+        assert made.status == 200, made
+        shown = server.sandbox(name).get()["spec"]["network"]
+        assert client("DELETE", f"/v0/sandboxes/{name}").status == 200
+        return shown
+
+    shown = network("domains-1", {"allowedDomains": ["*.Example.com"], "proxy": {"routing": []}})
+    assert (shown["mode"], shown["allow"]) == ("allowlist", ["*.example.com"])
+    shown = network("domains-2", {"forbiddenDomains": ["bad.example"]})
+    assert (shown["mode"], shown["deny"]) == ("isolated", ["bad.example"])
+    shown = network("domains-3", {"allowedDomains": ["*.a.example"], "forbiddenDomains": ["b.a.example"]})
+    assert (shown["mode"], shown["allow"], shown["deny"]) == ("allowlist", ["*.a.example"], ["b.a.example"])
+    assert network("domains-4", None)["mode"] == "isolated"
+    refused = client("POST", "/v0/sandboxes", {"spec": {"network": {"allowedDomains": ["http://x"]}}})
+    assert refused.status == 400 and "not a URL" in refused.text, refused
