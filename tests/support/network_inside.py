@@ -21,7 +21,7 @@ import world_dns
 with contextlib.suppress(ImportError):  # which is not there inside
     from cella_server import wait_until
 
-QUICK, PATIENT = 2.5, 30
+QUICK, PATIENT = 2, 30
 FOLDER = "/var/tmp/probe"
 
 

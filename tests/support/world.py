@@ -220,11 +220,11 @@ class WorldServer(Server):
         return super().remains() + self.network_remains()
 
     def network_remains(self):
-        """What the machine's own namespace holds that the world did not put there."""
+        """What the machine's own namespace, and its list of namespaces, hold of this server."""
+        if not self.instance:
+            return []
         links = json.loads(self.world.host.run("ip", "-j", "link", "show"))
-        found = [f"interface {link['ifname']}" for link in links if link["ifname"] not in ("lo", "eth0")]
-        rules = self.world.host.run("nft", "list", "tables").splitlines()
-        found += [f"firewall {line}" for line in rules if "cella" in line]
-        found += [f"namespace {path}" for path in pathlib.Path("/run/netns").glob("*")
-                  if self.instance and self.instance in path.name]
-        return found
+        tables = self.world.host.run("nft", "list", "tables").splitlines()
+        found = [f"interface {link['ifname']}" for link in links] + [f"firewall {line}" for line in tables] + \
+            [f"namespace {path}" for path in pathlib.Path("/run/netns").glob("*")]
+        return [item for item in found if self.instance in item]

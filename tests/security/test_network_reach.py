@@ -1,0 +1,219 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What no sandbox reaches, whatever its network is: the machine, its services, the control plane, other
+sandboxes, metadata and private ranges. And what its root cannot do to its own network."""
+
+import json
+
+import pytest
+
+from cella_server import wait_until
+from network_inside import Box
+from world import (CUT_OFF, DATABASE, ECHO, EVIL, FOREIGN_RESOLVER, HOST, HOST6, METADATA, OTHER, PRIVATE, ROUTER,
+                   WEB, WEB6)
+
+EVERYTHING = ["0.0.0.0/0", "*:*"]
+MODES = {"isolated": {}, "full": {}, "allowlist": {"allow": EVERYTHING}}
+# Those mean the sandbox itself, inside.
+ITS_OWN = ("127.0.0.1", "127.9.9.9", "0.0.0.0")
+
+
+@pytest.fixture(scope="module", params=MODES)
+def box(request, world_server):
+    """A sandbox whose owner allows all that he can, in each mode. For tests that only look."""
+    made = world_server.create(network={"mode": request.param, **MODES[request.param]})
+    yield Box(made)
+    made.delete()
+
+
+def assert_alive(world, box):
+    """Whatever was refused was not refused because nothing works."""
+    since = world.now()
+    assert box.do("echo(web, port)", web=WEB, port=ECHO)["got"] == "hello"
+    assert len(world.met(since, kind="tcp", address=WEB, port=ECHO)) == 1
+
+
+PROBE = """
+result, pairs = {}, [(address, kind, port) for address in addresses_ for kind, port in ports]
+for at in range(0, len(pairs), 100):
+    batch = pairs[at:at + 100]
+    for pair, got in zip(batch, together([
+            (lambda a=a, k=k, p=p: (udp if k == 'udp' else tcp)(a, p, 'GET / HTTP/1.0\\r\\n\\r\\n', QUICK))
+            for a, k, p in batch])):
+        if got['got'] and '403' not in got['got'][:20]:
+            result[' '.join(map(str, pair))] = got
+"""
+
+
+def probe(box, addresses, ports):
+    """What came back from there, at those ports: {'address kind port': outcome}."""
+    return box.do(PROBE, addresses_=list(addresses), ports=ports)
+
+
+def test_ranges_that_are_cut_off(world, box):
+    since, before = world.now(), world.host.now()
+    world.packets(forget=True)
+    targets = [address for address in CUT_OFF.values() if address not in ITS_OWN]
+    ports = [("tcp", 80), ("tcp", 443), ("tcp", ECHO), ("udp", ECHO), ("udp", 443)]
+    assert probe(box, targets, ports) == {}
+    assert_alive(world, box)
+    assert [met for met in world.met(since) if met.get("address") in targets] == []
+    assert [packet for packet in world.packets() if packet[2] in targets] == []
+    assert world.host.met(before) == []
+
+
+def test_the_machines_services(world, world_server, box):
+    """By every address that the machine has, and at every port that something listens on."""
+    before = world.host.now()
+    links = json.loads(world.host.run("ip", "-j", "-4", "addr"))
+    own = {info["local"] for link in links for info in link["addr_info"]} - {"127.0.0.1"}
+    assert HOST in own
+    ports = [("tcp", port) for port in (22, 80, 443, 8080, 8443, DATABASE, world_server.port())]
+    assert probe(box, own, ports + [("udp", ECHO)]) == {}
+    assert_alive(world, box)
+    assert world.host.met(before) == []
+
+
+def test_the_router_offers_names_and_nothing_else(world, world_server, box):
+    """The proxies and the resolver behind the router's address are not to be spoken to directly."""
+    before, since = world.host.now(), world.now()
+    ports = [("tcp", port) for port in (22, 80, 443, 853, 5353, 8080, 8081, 8443, 8444, world_server.port())]
+    router = box.do("[gateway(), resolver()]")
+    assert probe(box, set(router), ports + [("udp", ECHO), ("udp", 5353)]) == {}
+    assert_alive(world, box)
+    assert world.host.met(before) == [] and world.met(since, kind="http") == []
+
+
+def test_a_neighbour(world, boxes):
+    """No mode reaches another sandbox: not by its address, not with its address."""
+    pair = [boxes("full"), boxes("isolated"), boxes("allowlist", allow=EVERYTHING)]
+    own = [each.do("own_address()") for each in pair]
+    assert len(set(own)) == len(pair)
+    for each in pair:
+        each.write("/tmp/listen.py", """
+import socket, threading
+def serve(sock):
+    while True:
+        peer, where = sock.accept()
+        print('MET', where, flush=True)
+        peer.sendall(b'NEIGHBOUR')
+def datagrams(sock):
+    while True:
+        print('MET', sock.recvfrom(100), flush=True)
+for port in (80, 443, 9000):
+    sock = socket.create_server(('0.0.0.0', port))
+    threading.Thread(target=serve, args=(sock,)).start()
+sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+sock.bind(('0.0.0.0', 9000))
+threading.Thread(target=datagrams, args=(sock,)).start()
+print('ready', flush=True)
+""")
+        each.pid = each.spawn("exec python3 /tmp/listen.py")
+        wait_until(lambda: "ready" in each.logs(each.pid)["stdout"], 20, "the listeners")
+    for each, address in zip(pair, own):
+        others = [other for other in own if other != address]
+        assert probe(each, others, [("tcp", 80), ("tcp", 443), ("tcp", 9000), ("udp", 9000)]) == {}
+        spoofed = each.do("together([lambda o=o: udp_from(o, to, 9000) for o in others for to in others + [web]]"
+                          " + [lambda o=o: tcp_from(o, web, echo_port) for o in others])",
+                          others=others, web=WEB, echo_port=ECHO)
+        assert [got for got in spoofed if got["got"]] == []
+    for each in pair:
+        assert each.logs(each.pid)["stdout"] == "ready\n"
+        assert_alive(world, each)
+
+
+def test_a_source_that_is_not_its_own(world, box):
+    """Sockets can be bound to foreign addresses without any right; packets from them go nowhere."""
+    world.packets(forget=True)
+    sources = [EVIL, WEB, HOST, ROUTER, METADATA, PRIVATE, box.do("gateway()")]
+    got = box.do("together([lambda s=s: udp_from(s, web, port) for s in sources] + "
+                 "[lambda s=s: tcp_from(s, web, port) for s in sources])", sources=sources, web=WEB, port=ECHO)
+    assert [each for each in got if each["got"]] == []
+    assert_alive(world, box)
+    assert [packet for packet in world.packets() if packet[1] not in (HOST, HOST6) and ":" not in packet[1]] == []
+
+
+def test_raw_packets(world, box):
+    """Headers made by hand; refused altogether, or dropped where they lie about their source."""
+    world.packets(forget=True)
+    tried = box.do("""
+result = {}
+for name, family, kind, protocol in (('ip', socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_RAW),
+                                     ('tcp', socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_TCP),
+                                     ('icmp', socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP),
+                                     ('packet', 17, socket.SOCK_RAW, 0x0300)):
+    def go(family=family, kind=kind, protocol=protocol, name=name):
+        with socket.socket(family, kind, protocol) as sock:
+            for source, target in ((evil, web), (own_address(), private), (own_address(), metadata)):
+                head = struct.pack('>BBHHHBBH4s4s', 0x45, 0, 28, 1, 0, 64, 17, 0, socket.inet_aton(source),
+                                   socket.inet_aton(target)) + struct.pack('>4H', 9, 9, 8, 0)
+                try:
+                    if name != 'packet':
+                        sock.sendto(head if name == 'ip' else head[20:], (target, 0))
+                except OSError:
+                    pass
+            return {'got': 'opened', 'error': None}
+    result[name] = outcome(go)
+""", web=WEB, evil=EVIL, private=PRIVATE, metadata=METADATA)
+    assert tried["packet"]["error"], tried
+    assert_alive(world, box)
+    lies = [packet for packet in world.packets() if packet[1] == EVIL or packet[2] in (PRIVATE, METADATA)]
+    assert lies == []
+
+
+def test_names_are_asked_of_one_resolver_only(world, box):
+    """Whoever the question is sent to, ours answers it, by UDP and by TCP."""
+    name, since = world.name(OTHER), world.now()
+    servers = [FOREIGN_RESOLVER, EVIL, METADATA, PRIVATE, HOST, box.do("own_address()"), box.do("gateway()")]
+    own = box.do("own_address()")
+    got = box.do("together([lambda s=s, t=t: ask(name, server=s, over_tcp=t) for s in servers for t in (0, 1)])",
+                 servers=[server for server in servers if server != own], name=name)
+    for each in got:
+        assert [answer[2] for answer in each.get("answers", [])] in ([OTHER], []), got
+    assert got[0]["answers"] and got[1]["answers"], got
+    asked = world.met(since, kind="dns", name=name)
+    assert asked and {each["address"] for each in asked} == {"45.92.0.53"}
+
+
+def test_ipv6_is_off(world, box):
+    name = world.name(WEB, WEB6)
+    world.packets(forget=True)
+    got = box.do("together([lambda: echo(six, port, timeout=QUICK), lambda: udp(six, port, timeout=QUICK), "
+                 "lambda: echo('fe80::1%eth0', port, timeout=QUICK), lambda: echo('ff02::1', port, timeout=QUICK)])",
+                 six=WEB6, port=ECHO)
+    assert [each for each in got if each["got"]] == []
+    assert [each for each in box.do("ask(name, 'AAAA')", name=name).get("answers", []) if each[0] == "AAAA"] == []
+    assert "inet6" not in box.exec("cat /proc/net/if_inet6 | grep -v ' lo$'").stdout
+    assert_alive(world, box)
+    assert [packet for packet in world.packets() if packet[2] == WEB6] == []
+
+
+CHANGES = ["ip addr add 45.66.66.66/32 dev eth0", "ip addr flush dev eth0", "ip link set eth0 down",
+           "ip link set eth0 mtu 9000", "ip link set eth0 address 02:00:00:00:00:09", "ip link set eth0 arp on",
+           "ip route replace default dev eth0", "ip route add 10.77.0.0/16 dev eth0", "ip rule add pref 1 table 7",
+           "ip neigh replace 45.66.66.66 lladdr 02:00:00:00:00:09 dev eth0", "ip link add veth9 type veth",
+           "tc qdisc del dev eth0 root", "tc qdisc replace dev eth0 root pfifo", "nft flush ruleset",
+           "nft add table inet mine", "ip link set eth0 netns 1", "ip netns add other",
+           "echo 1 > /proc/sys/net/ipv4/ip_forward", "echo 0 > /proc/sys/net/ipv6/conf/eth0/disable_ipv6"]
+
+
+def test_its_root_cannot_change_its_network(world, box):
+    """Its addresses, routes and limits belong to the machine's root, not to the sandbox's."""
+    see = "cat /proc/net/route /proc/net/fib_trie /proc/net/dev_mcast /sys/class/net/eth0/{mtu,address,flags}"
+    before = box.exec(f"bash -c '{see}'").stdout
+    for change in CHANGES:
+        done = box.exec(change)
+        assert done.exit_code != 0, (change, done)
+    assert box.exec(f"bash -c '{see}'").stdout == before
+    assert_alive(world, box)
+
+
+def test_without_a_network_there_is_none(world, boxes):
+    world.packets(forget=True)
+    before = world.host.now()
+    box = boxes("none")
+    assert box.run("ls /sys/class/net") == "lo"
+    got = box.do("together([lambda: echo(web, port, timeout=QUICK), lambda: udp(web, port, timeout=QUICK), "
+                 "lambda: ask('x.example', server=web, timeout=QUICK), lambda: udp(metadata, 80, timeout=QUICK)])",
+                 web=WEB, port=ECHO, metadata=METADATA)
+    assert [each for each in got if each["got"]] == []
+    assert [packet for packet in world.packets() if packet[3] == ECHO] == [] and world.host.met(before) == []
