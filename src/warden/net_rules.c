@@ -156,7 +156,10 @@ void rules_router(const struct rules_setting *setting, struct buf *out)
              "  meta mark & 0xffffff00 . ip daddr . meta l4proto . th dport @dyn_range goto admit\n"
              "  goto deny; }\n"
              " chain to_sb { iifname \"up0\" ct state { established, related }"
-             " ct mark & 0xffffff00 @live accept; counter drop; }\n"
+             " ct mark & 0xffffff00 @live accept\n"
+             /* Of an older policy: what it has the sandbox send is judged, and refused by a reset;
+              * dropped here, one that only receives would wait for ever, allowed or not. */
+             "  iifname \"up0\" meta l4proto tcp ct state established accept; counter drop; }\n"
              " chain forw { type filter hook forward priority filter; policy drop;"
              " iifname \"cv*\" goto fwd_sb; oifname \"cv*\" goto to_sb; }\n"
              /* Sockets in here answer sandboxes; nothing in here calls anybody. */
