@@ -78,7 +78,7 @@ orphan(multiply)
 time.sleep(60)
 """, user, processes=12)
     assert done["reason"] == "PROCESS_LIMIT", done
-    assert int(box.run("ls -d /proc/[0-9]* | wc -l")) < 12
+    wait_until(lambda: int(box.run("ls -d /proc/[0-9]* | wc -l")) < 12, 30, "few processes")
     is_well(box)
 
 
