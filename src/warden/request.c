@@ -178,7 +178,7 @@ static int handle_list(struct connection *connection, uint32_t id, const union r
 {
     struct warden *warden = connection->warden;
     struct list_answer list = {.connection = connection, .id = id};
-    for (const struct sandbox *s = warden->sandboxes; s != NULL; s = s->next) {
+    for (const struct sandbox *s = warden->sandboxes; s != NULL; s = s->by_id.next) {
         const struct warden_entry entry = {.id = s->id,
                                            .running = s->state == SANDBOX_RUNNING,
                                            .pid = (uint64_t)s->pid,
