@@ -113,8 +113,7 @@ static void drive_copy(struct sandbox *sb)
         save_or_log(sb);
         return;
     }
-    free(
-        steal_ptr(sb->clone_of)); /* recorded with what comes next; until then it is copied again */
+    sandbox_forget_source(sb); /* recorded with what comes next; until then it is copied again */
     if (sb->goal != GOAL_STOPPED)
         return;
     bool asked = sb->status == SANDBOX_STOPPING;

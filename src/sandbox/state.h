@@ -183,6 +183,7 @@ struct sandboxes {
     unsigned monitors_running;
     struct co_cond monitors_ended;
     unsigned starting; /* sandboxes that somebody waits for */
+    unsigned clones;   /* sandboxes with a clone_of */
     struct pools *pools;
 };
 
@@ -290,6 +291,8 @@ const struct store_lifespan *sandbox_life_row(const struct sandbox *sb, struct a
 void sandbox_life_save(struct sandbox *sb);
 /* Somebody has just used it, or something in it has used the cpu. */
 void sandbox_used(struct sandbox *sb);
+/* Whether somebody is waiting for it, or connected to something in it. */
+bool sandbox_is_busy(const struct sandbox *sb);
 /* A connection into it that lasts. */
 void sandbox_stream_begin(struct sandbox *sb);
 void sandbox_stream_end(struct sandbox *sb);
@@ -341,6 +344,8 @@ void pools_abandon(struct sandbox *sb);
 int sandbox_claim(struct sandbox *sb, struct error *err);
 
 /* clone.c */
+/* It has its files now, or is gone. */
+void sandbox_forget_source(struct sandbox *sb);
 /* Gives a clone its files. */
 int sandbox_copy_once(struct sandbox *sb, struct error *err);
 /* Ends the copy under way, if there is one, and has what it made removed. */
