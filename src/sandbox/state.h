@@ -375,6 +375,8 @@ int sandbox_agent(struct sandboxes *s, const char *workspace, const char *name,
 /* The first half of it: found, and running. */
 int sandbox_running(struct sandboxes *s, const char *workspace, const char *name,
                     struct sandbox **ret_sandbox, struct error *err);
+/* Connects ahead of the first question, if that can be done: on the driver, while it starts. */
+void sandbox_agent_expect(struct sandbox *sb);
 void sandbox_agent_close(struct sandbox *sb);
 
 /* monitors.c */
