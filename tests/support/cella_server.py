@@ -294,11 +294,15 @@ class Server:
         return found
 
     def _cgroups(self):
-        if not self.instance:
+        instance = self.instance
+        if not instance:  # it did not get far enough to be asked
+            with contextlib.suppress(OSError):
+                instance = (self.data / "instance").read_text().strip()
+        if not instance:
             return []
         found = []
         for top in ("/sys/fs/cgroup", *pathlib.Path("/sys/fs/cgroup").glob("*/")):
-            found += pathlib.Path(top).glob(f"cella-{self.instance}*")
+            found += pathlib.Path(top).glob(f"cella-{instance}*")
         return [path for path in found if path.is_dir()]
 
     def _loop_devices(self):
