@@ -5,8 +5,6 @@ whose pool stands still while others are measured."""
 import http.client
 import json
 import os
-import shutil
-import subprocess
 import time
 
 from . import memory
@@ -49,27 +47,6 @@ def _alive(bench, client, found):
         found["alive"][count] = {"create": median(added["add"]), "each": total,
                                  "churned": median(churned["create"])}
     client.run("shrink", there, 3600)
-
-
-def podman(busybox, folder, count):
-    """`podman run` to its first output, by crun; None where it is not installed, a text where it does
-    not work."""
-    if shutil.which("podman") is None or shutil.which("crun") is None:
-        return None
-    root = os.path.join(folder, "rootfs")
-    os.makedirs(root, exist_ok=True)
-    shutil.copy(busybox, os.path.join(root, "busybox"))
-    argv = ["podman", "--root", os.path.join(folder, "storage"), "--runroot",
-            os.path.join(folder, "run"), "--runtime", "crun", "--cgroup-manager", "cgroupfs", "run",
-            "--rm", "--network", "none", "--rootfs", root + ":O", "/busybox", "echo", "hi"]
-    samples = []
-    for _ in range(count):
-        start = time.monotonic_ns()
-        done = subprocess.run(argv, capture_output=True, check=False, timeout=120)
-        samples.append(time.monotonic_ns() - start)
-        if done.stdout != b"hi\n":
-            return "does not work here (exit status %d)" % done.returncode
-    return samples
 
 
 def measure(bench):
