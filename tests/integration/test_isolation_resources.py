@@ -189,7 +189,8 @@ def test_many_sandboxes_at_once(server_factory):
     """More descriptors in the warden's hands than one command may have: starts go on, and the limit
     of a command is still its own."""
     server = server_factory()
-    boxes = [server.create(wait=False) for _ in range(1100)]
+    small = {"cpu": "100m", "memory": "64Mi", "disk": "64Mi"}  # so that a small machine admits them all
+    boxes = [server.create(wait=False, resources=small) for _ in range(1100)]
     for box in boxes:
         box.wait_status("running", deadline=60)
     assert boxes[-1].run("ulimit -Sn") == "1024"
