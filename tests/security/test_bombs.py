@@ -59,7 +59,7 @@ def set_off(server, small, neighbour, source, user, deadline=60):
 
     wait_until(over, deadline, lambda: small.logs(pid))
     # The kernel lets some of its own allocations pass, and takes back what is too much.
-    wait_until(lambda: is_within(*memory_in_use(server, small)), 20, lambda: memory_in_use(server, small))
+    wait_until(lambda: is_within(*memory_in_use(server, small)), 60, lambda: memory_in_use(server, small))
     told = small.logs(pid)
     state = small.request("GET", f"/process/{pid}").json()
     small.request("POST", f"/process/{pid}/kill", timeout=60)
@@ -307,11 +307,11 @@ for _ in range(200):
 print('ready', flush=True)
 time.sleep(1000)
 """)
-    wait_until(lambda: small.logs(pid)["stdout"] == "ready\n", 20, lambda: small.logs(pid))
+    wait_until(lambda: small.logs(pid)["stdout"] == "ready\n", 60, lambda: small.logs(pid))
     zombies = "grep -l 'State:.Z' /proc/[0-9]*/status 2>/dev/null | wc -l"
-    wait_until(lambda: small.run(zombies) == "200", 20, "200 zombies")
+    wait_until(lambda: small.run(zombies) == "200", 60, "200 zombies")
     assert small.request("POST", f"/process/{pid}/kill", timeout=60).status == 200
-    wait_until(lambda: small.run(zombies) == "0", 20, "none left")
+    wait_until(lambda: small.run(zombies) == "0", 60, "none left")
 
 
 @pytest.mark.parametrize("user", USERS)
@@ -324,7 +324,7 @@ def test_output_without_end(server, small, neighbour, user):
         others_are_well(server, neighbour)
         for pid in pids:
             assert len(small.logs(pid)["stdout"]) < 4 << 20
-    wait_until(lambda: is_within(*memory_in_use(server, small)), 20, lambda: memory_in_use(server, small))
+    wait_until(lambda: is_within(*memory_in_use(server, small)), 60, lambda: memory_in_use(server, small))
     assert small.exec("echo well", timeout=60).stdout == "well\n"
     for pid in pids:
         assert small.request("POST", f"/process/{pid}/kill", timeout=60).status == 200

@@ -153,4 +153,4 @@ def test_nothing_is_left_of_many(server, box):
         return [str(path) for tree in ("memory", "pids")
                 for path in pathlib.Path("/sys/fs/cgroup", tree, name, "limits").glob("*/")]
 
-    wait_until(lambda: len(groups()) <= 2, 20, groups)
+    wait_until(lambda: len(groups()) <= 2, 60, groups)
