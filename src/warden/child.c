@@ -195,8 +195,10 @@ static int step_process(struct life *life, struct error *err)
     sigemptyset(&none);
     for (int signal = 1; signal < NSIG; signal++)
         (void)sigaction(signal, &(struct sigaction){.sa_handler = SIG_DFL}, NULL);
-    if (sigprocmask(SIG_SETMASK, &none, NULL) < 0 || setsid() < 0)
-        return error_sys(err, "starting a session");
+    /* No session: the warden's has no terminal, and one of its own would be a scheduling group of
+     * its own to the kernel, with something for every processor, of no use below a cgroup. */
+    if (sigprocmask(SIG_SETMASK, &none, NULL) < 0 || setpgid(0, 0) < 0)
+        return error_sys(err, "starting a process group");
     umask(022);
     return 0;
 }

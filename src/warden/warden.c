@@ -338,6 +338,9 @@ int warden_init(struct warden *warden, const struct warden_options *options, str
         .meter = {.channel = SOURCE_INIT},
     };
     umask(022);
+    /* Sandboxes are born into this session: it must not have a terminal, which they could reach. */
+    if (getsid(0) != getpid() && setsid() < 0)
+        return error_sys(err, "leaving the terminal's session");
     if (open_loop(warden, err) < 0 || open_parts(warden, err) < 0 ||
         undertaker_start(&warden->undertaker, err) < 0 || sandbox_adopt_all(warden, err) < 0 ||
         image_host_open(&warden->host, warden->images_fd, warden->sandboxes == NULL, err) < 0)
