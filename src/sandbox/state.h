@@ -329,8 +329,10 @@ void pools_wake(struct sandboxes *s);
 bool pools_know(const struct sandboxes *s, const char *id);
 /* A spare's pid 1 ended; the provider was started anew. */
 void pools_exited(struct sandboxes *s, const char *id);
-/* Gives up a spare for the sake of what it is promised; false when there is none. */
-bool pools_make_room(struct sandboxes *s);
+/* admission_reserve(), to which spares give way: what nobody has asked for yet is worth less than
+ * what somebody asks for now. None goes when all of them together would not be enough. */
+int pools_reserve(struct sandboxes *s, struct promise *promise, enum promise_kind kind,
+                  const struct spec_limits *limits, struct error *err);
 void pools_reconnected(struct sandboxes *s);
 
 /* pool_claim.c */

@@ -249,7 +249,7 @@ static int change_limits(struct sandbox *sb, const struct spec_limits *limits, s
             return -1;
     struct admission *admission = &sb->owner->admission;
     if (check_alive(sb, err) < 0 ||
-        admission_reserve(admission, &sb->promise, sb->promise.kind, limits, err) < 0)
+        pools_reserve(sb->owner, &sb->promise, sb->promise.kind, limits, err) < 0)
         return -1;
     mark(sb, true);
     sb->limits = *limits;

@@ -348,6 +348,43 @@ def test_what_nobody_takes_is_replaced(server_factory):
     no_leaks(server)
 
 
+SMALL = {"cpu": "100m", "memory": "128Mi", "disk": "64Mi"}
+
+
+def test_spares_give_way_to_those_who_ask(server_factory):
+    """What a spare is promised is there for whoever asks, by a create, a start or a resize; a wish that could not be
+    granted without all of them costs none."""
+    server = server_factory("--capacity", "memory=1Gi", "--overcommit", "1000,memory=1")
+    body = {"image": "host", "size": 4, "resources": SMALL}
+    assert server.request("POST", "/v0/pools", body).status == 201
+    wait_full(server)
+    allocated = server.request("GET", "/v0/machine").json()["resources"]["memory"]["allocated"]
+    assert allocated == 4 * (128 << 20)
+
+    too_much = server.request("POST", "/v0/sandbox", {"spec": {"resources": {**SMALL, "memory": "1025Mi"}}})
+    assert too_much.error() == "INSUFFICIENT_RESOURCES", too_much
+    assert status_of(server)["ready"] == 4
+
+    # Not from the pool, whose sandboxes are of another level: it needs more than the spares have left.
+    large = {**SMALL, "memory": "700Mi"}
+    first = server.create(trustLevel="untrusted", security={"memory_limit_mb": 700}, resources=large)
+    assert status_of(server)["ready"] < 4
+    first.stop()
+    wait_full(server)
+    assert first.request("POST", "/start").status == 202
+    first.wait_status("running")
+    assert status_of(server)["ready"] < 4
+    first.delete()
+
+    wait_full(server)
+    second = server.create(trustLevel="untrusted", security={"memory_limit_mb": 900}, resources=SMALL)
+    wait_full(server)
+    answer = second.request("POST", "/resize", {"memory": "900Mi"})
+    assert answer.status == 200, answer
+    second.delete()
+    wait_full(server)
+
+
 def test_a_spare_that_dies_is_replaced(pooled):
     record = pooled.data / "run" / "sandboxes" / min(spares_of(pooled))
     pid = int(re.search(r"^pid (\d+)$", record.read_text(), re.M).group(1))
