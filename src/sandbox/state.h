@@ -146,10 +146,11 @@ struct group {
     char created_by[ACTOR_MAX], updated_by[ACTOR_MAX];
     struct sandbox *members; /* oldest first */
     unsigned member_count;
-    bool driven; /* a coroutine brings it to its end */
-    bool gone;   /* no longer in the map */
+    bool driven;   /* a coroutine brings it to its end */
+    bool gone;     /* no longer in the map */
+    bool resizing; /* somebody changes the limits of all its members */
     unsigned refs;
-    struct co_cond changed; /* woken when a member comes or goes, and at the end */
+    struct co_cond changed; /* woken when a member comes or goes, after resizing, and at the end */
     UT_hash_handle by_name;
 };
 
@@ -359,6 +360,15 @@ int sandbox_wait_for_clones(struct sandbox *source, bool copying, struct error *
 /* update.c */
 /* After a crash in the middle of a change: brings the kernel's limits in line with the record's. */
 void sandbox_restore_limits(struct sandbox *sb);
+/*
+ * sandboxes_update() of several that are held, as one: with an error, or after a crash before the
+ * end, none of them has changed; the message names the one that was refused. Those that go
+ * meanwhile are left out. Nobody may change the same ones in this way at the same time. Of the
+ * request name, revision and enabled mean nothing.
+ */
+int sandboxes_update_all(struct sandbox **sandboxes, size_t count,
+                         const struct sandbox_update *request, struct arena *arena,
+                         struct error *err);
 
 /* processes.c */
 /* The sandbox's own variables with `over` laid over them. */
