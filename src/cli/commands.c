@@ -381,7 +381,7 @@ static const struct option_row server_options[] = {
     TEXT("volume-size", "BYTES", "size of the volume for sandboxes, as 20G (made on the first start)"),
     CHOICE("storage", "auto|btrfs|plain", "where sandboxes keep their files (default: auto)"),
     CHOICE("log-level", "error|warn|info|debug", "how much it says (default: info)"),
-    TEXT("overcommit", "FACTORS", "how often it may be promised: cpu=4,memory=1.5,disk=1, or one for all (default: cpu=1000,memory=200,disk=1000)"),
+    TEXT("overcommit", "FACTORS", "how often it may be promised: cpu=4,memory=1.5,disk=1, or one for all (default: cpu=100,memory=4,disk=20,10 of the rest)"),
     TEXT("capacity", "QUANTITIES", "what there is to promise, where the kernel's word is not right: memory=8Gi,networkIn=125M"),
     {.name = "pool", .repeats = true, .kind = OPTION_TEXT, .value = "image=IMAGE,size=N",
      .help = "keep sandboxes made ahead; also trust=LEVEL, ttl=30m, refill=N, name=NAME; may be given several times"},

@@ -232,6 +232,19 @@ def test_a_crash_forgets_no_promise(server_factory):
     wait_until(lambda: machine(server)["resources"]["cpu"]["allocated"] == 0, 30, "it is given back")
 
 
+def test_factors_without_an_option(server_factory):
+    """As docs/operations.md says: what a small machine can live with."""
+    server = server_factory("--overcommit", "", "--capacity", "cpu=2,memory=1Gi,disk=4Gi")
+    rows = machine(server)["resources"]
+    assert {name: row["overcommit"] for name, row in rows.items() if row["overcommit"] != 10} == {
+        "cpu": 100, "memory": 4, "disk": 20}
+    boxes = [server.create(wait=False) for _ in range(4)]
+    answer = post(server)
+    assert answer.error() == "INSUFFICIENT_RESOURCES" and "1 GiB asked for, 0 free" in answer.text, answer
+    for box in boxes:
+        box.delete()
+
+
 @pytest.mark.parametrize("option, value", [
     ("--overcommit", "0"), ("--overcommit", "cpu"), ("--overcommit", "gpu=1"), ("--overcommit", "cpu=-1"),
     ("--capacity", "memory"), ("--capacity", "memory=much"), ("--capacity", "x=1")])

@@ -179,7 +179,9 @@ class Server:
 
     def __init__(self, *args, env=None, programs=None):
         self.bin = pathlib.Path(programs or bin_dir())
-        self.args = list(args)
+        # Tests make many ordinary sandboxes that do next to nothing, on machines with little memory
+        # and less disk; those about admission say how much there is to be promised.
+        self.args = [*args] if "--overcommit" in args else ["--overcommit", "1000", *args]
         self.env = {**os.environ, **(env or {})}
         self.data = pathlib.Path(tempfile.mkdtemp(prefix="cella-test-", dir="/tmp"))
         self.log_path = self.data.with_suffix(".log")
