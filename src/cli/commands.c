@@ -83,6 +83,10 @@ static const struct option_row globals[] = {
     TEXT("max-age", "SPAN", "how old it gets at most: 7d; none"),                                  \
     CHOICE("on-expire", "stop|delete|none", "what happens then (none: idle ones stop, others go)")
 
+#define LOWER_OPTION                                                                               \
+    TEXT("auto-lower", "X", "have limits lowered to the most of the last five measurements times "  \
+                            "this, above 1; or off (default)")
+
 static const struct option_row list_options[] = {
     CHOICE("status", STATUSES, "only those with this status"),
     NUMBER("limit", "N", "at most so many (default: 20)"),
@@ -124,6 +128,7 @@ static const struct option_row create_options[] = {
     LABEL_OPTION("a label; may be given several times"),
     TRUST_OPTIONS("standard"),
     LIFE_OPTIONS,
+    LOWER_OPTION,
     FLAG("disabled", "leave it stopped until it is started"),
     FLAG("wait", "return when it runs"),
     FLAG("no-wait", "return at once (default)"),
@@ -143,7 +148,7 @@ static const struct option_row group_resize_options[] = {
     TEXT("disk", "QUANTITY", "of each: 10Gi, 5%"),
     MORE_LIMITS,
     TEXT("factor", "X", "all that each has times this: 0.5, 2"),
-    TEXT("auto-lower", "X", "lower each by itself to what it used lately times this, above 1; or off"),
+    LOWER_OPTION,
     END_OF_OPTIONS,
 };
 
@@ -161,6 +166,8 @@ static const struct option_row group_create_options[] = {
     MORE_LIMITS,
     ENV_OPTION,
     TRUST_OPTIONS("standard"),
+    LIFE_OPTIONS,
+    LOWER_OPTION,
     FLAG("disabled", "leave them stopped until they are started"),
     FLAG("wait", "return when all of them run"),
     FLAG("no-wait", "return at once (default)"),
@@ -196,6 +203,7 @@ static const struct option_row update_options[] = {
     {.name = "remove-label", .repeats = true, .kind = OPTION_TEXT, .value = "KEY",
      .help = "take a label away"},
     LIFE_OPTIONS,
+    LOWER_OPTION,
     TEXT("revision", "REV", "only if this is still its revision: rev-123"),
     END_OF_OPTIONS,
 };
@@ -351,7 +359,7 @@ static const struct option_row shell_options[] = {
 
 static const struct option_row pool_create_options[] = {
     TEXT("image", "IMAGE", "what they are made from (default: host)"),
-    CHOICE("trust-level", "trusted|sandboxed|untrusted", "how far they are trusted (default: standard)"),
+    CHOICE("trust", "standard|trusted|sandboxed|untrusted", "how far they are trusted (default: standard)"),
     POOL_OPTIONS,
     TEXT("cpu", "QUANTITY", "what they hold until they are taken: cores"),
     TEXT("memory", "QUANTITY", "512Mi, 1Gi"),

@@ -161,7 +161,7 @@ int verb_pool_create(struct invocation *inv, int *ret_status, struct error *err)
     yyjson_val *root;
     add_text(doc, object, "name", args_word(inv->args, "POOL"));
     add_text(doc, object, "image", args_option(inv->args, "image", NULL));
-    add_text(doc, object, "trustLevel", args_option(inv->args, "trust-level", NULL));
+    add_text(doc, object, "trustLevel", args_option(inv->args, "trust", NULL));
     for (size_t i = 0; i < ARRAY_LEN(resources); i++) {
         const char *given = args_option(inv->args, resources[i], NULL);
         if (given != NULL && limits == NULL)

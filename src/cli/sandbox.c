@@ -206,6 +206,9 @@ static int print_sandbox(yyjson_val *root, struct error *err)
     _cleanup_buf_ struct buf out = BUF_INIT(OUTPUT_MAX);
     for (size_t i = 0; i < ARRAY_LEN(lines); i++)
         add_line(&out, lines[i].label, client_text(root, lines[i].pointer));
+    yyjson_val *lower = yyjson_ptr_get(root, "/spec/autoLower/factor");
+    if (lower != NULL)
+        buf_addf(&out, "%-10s to %.10g times what is used\n", "Lowered", yyjson_get_num(lower));
     add_pairs(&out, "Labels", yyjson_ptr_get(root, "/metadata/labels"));
     add_pairs(&out, "Env", yyjson_ptr_get(root, "/spec/env_vars"));
     add_security(&out, yyjson_ptr_get(root, "/spec/security"));

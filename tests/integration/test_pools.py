@@ -473,6 +473,9 @@ def test_the_command_line(pooled):
     shown = pooled.cli("pool", "get", "host")
     assert shown.returncode == 0 and re.search(r"^made at once +1$", shown.stdout, re.M)
     assert json.loads(pooled.cli("pool", "get", "host", "-o", "json").stdout)["size"] == 2
+    strict = pooled.cli("pool", "create", "--trust", "untrusted", "--size", "0", "--memory", "64Mi")
+    assert strict.returncode == 0 and pool_of(pooled, "host-untrusted")["resources"]["memory"] == "64Mi"
+    assert pooled.cli("pool", "delete", "host-untrusted").returncode == 0
     again = pooled.cli("pool", "create", "twin")
     assert again.returncode == 4 and "change its size" in again.stderr
     changed = pooled.cli("pool", "update", "host", "--ttl", "20m")
