@@ -37,18 +37,15 @@ static void add_amount(struct table *table, const char *name, yyjson_val *value)
     }
 }
 
-/* yes, or no and the server's word on why. */
+/* Whether, and the server's word on by what, or why not. */
 static void add_enforced(struct table *table, yyjson_val *row)
 {
     static const char begins[] = "not enforced: ";
-    struct slice why = client_text(row, "/enforcement");
-    if (!yyjson_is_false(yyjson_obj_get(row, "enforced"))) {
-        table_text(table, "yes");
-        return;
-    }
-    if (strncmp(why.data, begins, strlen(begins)) == 0)
-        why.data += strlen(begins);
-    table_printf(table, "no%s%s", why.len > 0 ? ": " : "", why.data);
+    const char *how = client_text(row, "/enforcement").data;
+    if (strncmp(how, begins, strlen(begins)) == 0)
+        how += strlen(begins);
+    table_printf(table, "%s%s%s", yyjson_is_false(yyjson_obj_get(row, "enforced")) ? "no" : "yes",
+                 how[0] != '\0' ? ": " : "", how);
 }
 
 static void add_resources(yyjson_val *resources, struct buf *out)
@@ -105,7 +102,8 @@ static void add_sandboxes(yyjson_val *list, struct buf *out)
         return;
     yyjson_arr_foreach(list, i, count, item)
     {
-        table_cell(table, client_text(item, "/name"));
+        struct slice name = client_text(item, "/name"), group = client_text(item, "/group");
+        table_printf(table, "%s%s%s", group.data, group.len > 0 ? "/" : "", name.data);
         table_cell(table, client_text(item, "/status"));
         add_share(table, item, "cpu");
         add_share(table, item, "memory");

@@ -155,7 +155,8 @@ static void describe_lack(const struct admission *a, enum resource resource, uin
     admission_amount(resource, a->promised[resource], promised);
     buf_addf(
         text,
-        "%s%s: %s asked for, %s free (the machine has %s, overcommitted %.10g times, %s promised)",
+        "%s%s: %s asked for, %s free (the machine has %s, --overcommit allows %.10g times that, %s "
+        "promised)",
         text->len > 0 ? "; " : "", resource_name(resource), asked, left, total,
         (double)a->overcommit[resource] / 100, promised);
 }

@@ -57,6 +57,8 @@ def test_everything_is_kept_and_shown(server):
         assert usage["pids"]["limit"] == 100 and usage["diskRead"]["limit"] == 20_000_000
         assert usage["networkIn"]["enforced"] is False
         assert "network" in usage["networkIn"]["enforcement"]
+        totals = machine(server)["resources"]
+        assert usage["disk"]["enforcement"] == totals["disk"]["enforcement"] != ""
         assert usage["memoryBandwidth"]["limit"] == 1_000_000_000
         # What GET gives can be sent back.
         assert box.request("PUT", "", shown).status == 200

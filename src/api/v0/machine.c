@@ -38,6 +38,8 @@ static void add_sandbox(yyjson_mut_doc *doc, yyjson_mut_val *item,
         [RESOURCE_DISK] = usage->disk,
     };
     yyjson_mut_obj_add_str(doc, item, "name", usage->name);
+    if (usage->group != NULL)
+        yyjson_mut_obj_add_str(doc, item, "group", usage->group);
     yyjson_mut_obj_add_str(doc, item, "id", usage->id);
     yyjson_mut_obj_add_str(doc, item, "status", sandbox_status_text(usage->status));
     yyjson_mut_val *allocated = yyjson_mut_obj_add_obj(doc, item, "allocated");
