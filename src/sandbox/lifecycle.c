@@ -177,6 +177,15 @@ static void drive_start(struct sandbox *sb)
     save_or_log(sb);
 }
 
+static void tell_stopped(struct sandbox *sb, const char *reason)
+{
+    sb->stop_reason = NULL;
+    sandbox_set_status(sb, SANDBOX_STOPPED);
+    sandbox_add_event(sb, "STOP", "SUCCESS",
+                      reason != NULL ? reason : "Sandbox stopped successfully");
+    save_or_log(sb);
+}
+
 static void drive_stop(struct sandbox *sb)
 {
     struct error err;
@@ -193,12 +202,8 @@ static void drive_stop(struct sandbox *sb)
     sb->up = false;
     tally_stopped(sb);
     sb->stop_reason = NULL;
-    if (sb->goal != GOAL_STOPPED)
-        return;
-    sandbox_set_status(sb, SANDBOX_STOPPED);
-    sandbox_add_event(sb, "STOP", "SUCCESS",
-                      reason != NULL ? reason : "Sandbox stopped successfully");
-    save_or_log(sb);
+    if (sb->goal == GOAL_STOPPED)
+        tell_stopped(sb, reason);
 }
 
 static void drive_delete(struct sandbox *sb)
@@ -242,6 +247,10 @@ static void driver(void *arg)
             sandbox_lost(sb, SANDBOX_FAILED, "Sandbox ended unexpectedly");
         else if (sb->goal == GOAL_STOPPED && sb->up)
             drive_stop(sb);
+        else if (sb->goal == GOAL_STOPPED && sb->status == SANDBOX_STOPPING)
+            tell_stopped(sb, sb->stop_reason); /* before its start had begun */
+        else if (sb->goal == GOAL_RUNNING && sb->status == SANDBOX_STARTING)
+            drive_stop(sb); /* a stop and a start, before either had begun: both were promised */
         else
             break;
     }
