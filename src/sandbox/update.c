@@ -221,8 +221,8 @@ static int apply_once(struct sandbox *sb, struct error *err)
 
 static bool in_between(const struct sandbox *sb)
 {
-    return sb->status == SANDBOX_CREATING || sb->status == SANDBOX_STARTING ||
-           sb->status == SANDBOX_STOPPING;
+    return !sb->gone && (sb->status == SANDBOX_CREATING || sb->status == SANDBOX_STARTING ||
+                         sb->status == SANDBOX_STOPPING);
 }
 
 static int check_alive(const struct sandbox *sb, struct error *err)
@@ -237,7 +237,7 @@ static void mark(struct sandbox *sb, bool unsettled)
 {
     struct error err;
     sb->unsettled = unsettled;
-    if (!sb->gone && sandbox_save(sb, false, &err) < 0)
+    if (check_alive(sb, &err) == 0 && sandbox_save(sb, false, &err) < 0)
         log_error("sandbox %s: recording its state: %s", sb->id, err.message);
 }
 
@@ -279,16 +279,14 @@ void sandbox_restore_limits(struct sandbox *sb)
 
 /* ---- all of it ---- */
 
-/* Up to here it can be undone. */
+/* Up to here it can be undone. What fails because it is being deleted is SANDBOX_NOT_FOUND. */
 static int prepare(struct sandbox *sb, const struct sandbox_update *request, struct arena *arena,
                    struct change *change, struct error *err)
 {
     change->before = sb->limits;
-    if (plan_change(sb, request, arena, change, err) < 0 ||
-        change_limits(sb, &change->limits, err) < 0)
-        return -1;
-    change->waits = true;
-    return check_alive(sb, err);
+    change->waits = plan_change(sb, request, arena, change, err) == 0 &&
+                    change_limits(sb, &change->limits, err) == 0;
+    return check_alive(sb, err) < 0 || !change->waits ? -1 : 0;
 }
 
 static void undo(struct sandbox *sb, struct change *change)
