@@ -32,7 +32,8 @@ enum {
     QUIET_FACTOR = 6,       /* times rarer, for sandboxes that were not used for … */
     QUIET_AFTER = 2,        /* … intervals */
     FLUSH_EVERY_MS = 1000,  /* looking at all of them takes a while */
-    ROUND_MAX = 256,        /* so those that are due are noted in one look, too */
+    LOOK_EVERY_MS = 50,     /* … so those that are due together are sampled together */
+    ROUND_MAX = 256,        /* sandboxes in one look */
     WRITE_BATCH = 16,       /* sandboxes per turn of the worker */
     WARN_EVERY_MS = 600000, /* about files that cannot be written */
 };
@@ -352,7 +353,7 @@ static int64_t wait_ms(const struct sampler *m, bool flushed)
         until = m->flushed_ms + FLUSH_EVERY_MS;
     if (until == INT64_MAX)
         return -1;
-    return until > now ? until - now : 0;
+    return until > now + LOOK_EVERY_MS ? until - now : LOOK_EVERY_MS;
 }
 
 static void run_round(struct sampler *m)
