@@ -14,6 +14,6 @@
  */
 int program_path(const char *name, char *out, size_t size, struct error *err);
 
-/* As many open files as this process may have: shells and services start with the 1024 that select()
- * can count to. */
+/* As many open files as this process may have: shells and services start with the 1024 that
+ * select() can count to. */
 void program_allow_files(void);
