@@ -58,10 +58,7 @@ int verb_group_list(struct invocation *inv, int *ret_status, struct error *err)
     }
     if (output_table(table, err) < 0)
         return -1;
-    uint64_t total = yyjson_get_uint(yyjson_obj_get(root, "total"));
-    if (total > yyjson_arr_size(list))
-        fprintf(stderr, "%zu of %llu; see --limit and --offset\n", yyjson_arr_size(list),
-                (unsigned long long)total);
+    output_more(root, list);
     return 0;
 }
 

@@ -192,10 +192,5 @@ int verb_pool_delete(struct invocation *inv, int *ret_status, struct error *err)
     yyjson_val *root;
     if (call(inv, "DELETE", args_word(inv->args, "POOL"), NULL, &root, err) < 0)
         return -1;
-    if (inv->json)
-        return output_json(root, err);
-    _cleanup_buf_ struct buf out = BUF_INIT(OUTPUT_MAX);
-    text_add_plain(&out, client_text(root, "/message"));
-    buf_addc(&out, '\n');
-    return output_buf(&out, err);
+    return inv->json ? output_json(root, err) : output_message(root, err);
 }

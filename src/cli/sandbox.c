@@ -62,10 +62,7 @@ static int print_list(const struct invocation *inv, yyjson_val *root, struct err
     yyjson_arr_foreach(list, i, count, sandbox) list_row(inv, table, sandbox);
     if (output_table(table, err) < 0)
         return -1;
-    uint64_t total = yyjson_get_uint(yyjson_obj_get(root, "total"));
-    if (total > yyjson_arr_size(list))
-        fprintf(stderr, "%zu of %llu; see --limit and --offset\n", yyjson_arr_size(list),
-                (unsigned long long)total);
+    output_more(root, list);
     return 0;
 }
 

@@ -16,6 +16,7 @@
 
 #include "base/cleanup.h"
 #include "warden/files.h"
+#include "wire/birth.h"
 
 enum { PATH_SIZE = 64 };
 
@@ -28,8 +29,6 @@ static const enum cgroup_tree trees[] = {CGROUP_UNIFIED, CGROUP_MEMORY, CGROUP_C
  * to keep what the limit does not allow. The first counter of the machine has the kernel patch its
  * code, for which a sandbox should not have to wait: so the parent has one too, without end.
  */
-enum { SOCKETS_SHARE = 4 };
-
 #define SOCKETS_FILE "memory.kmem.tcp.limit_in_bytes"
 
 static void limit_sockets(const struct cgroups *cgroups, const char *id, uint64_t memory_bytes)
@@ -37,7 +36,8 @@ static void limit_sockets(const struct cgroups *cgroups, const char *id, uint64_
     char path[PATH_SIZE];
     snprintf(path, sizeof(path), "%s/" SOCKETS_FILE, id);
     /* Not every kernel has it; and what is in use cannot be taken back. */
-    cgroup_write_number(cgroups->parents[CGROUP_MEMORY], path, memory_bytes / SOCKETS_SHARE, NULL);
+    cgroup_write_number(cgroups->parents[CGROUP_MEMORY], path, memory_bytes / AGENT_SOCKETS_SHARE,
+                        NULL);
 }
 
 static int prepare(struct cgroups *cgroups, struct error *err)
