@@ -13,6 +13,8 @@
  *     churn N         → "churn NS" and "churn-delete NS" N times, eight at a time
  *     idle N, idle-end N  makes N sandboxes that stay, and removes them
  *     grow N, shrink N    the same, on top of those that are there; shrink takes the newest away
+ *     add N           → "add NS" N times: create, one after the other, of sandboxes that stay until
+ *                       shrink takes them away
  *     claim N         → "claim NS" N times: as create, with the limits of the pool "host", which is
  *                       full each time
  *     echo N          → "echo NS" N times: the same command in a running sandbox
@@ -166,8 +168,8 @@ static int measure_read(struct client *client, int count, struct error *err)
     return 0;
 }
 
-static int run_crowd_from(struct client *client, enum crowd_kind kind, const char *prefix,
-                          int first, int count, int workers, struct error *err)
+static int run_crowd_as(struct client *client, enum crowd_kind kind, const char *prefix,
+                        const char *called, int first, int count, int workers, struct error *err)
 {
     _cleanup_free_ int64_t *ready = calloc((size_t)count, sizeof(*ready));
     _cleanup_free_ int64_t *gone = calloc((size_t)count, sizeof(*gone));
@@ -187,13 +189,19 @@ static int run_crowd_from(struct client *client, enum crowd_kind kind, const cha
         return -1;
     for (int i = 0; i < count; i++) {
         if (kind != CROWD_DELETE)
-            sample(prefix, ready[i]);
+            sample(called, ready[i]);
         if (kind != CROWD_CREATE) {
-            printf("%s-delete ", prefix);
+            printf("%s-delete ", called);
             printf("%lld\n", (long long)gone[i]);
         }
     }
     return 0;
+}
+
+static int run_crowd_from(struct client *client, enum crowd_kind kind, const char *prefix,
+                          int first, int count, int workers, struct error *err)
+{
+    return run_crowd_as(client, kind, prefix, prefix, first, count, workers, err);
 }
 
 static int run_crowd(struct client *client, enum crowd_kind kind, const char *prefix, int count,
@@ -205,6 +213,14 @@ static int run_crowd(struct client *client, enum crowd_kind kind, const char *pr
 static int grow(struct client *client, int count, struct error *err)
 {
     if (run_crowd_from(client, CROWD_CREATE, "grow", client->grown, count, CHURN_WORKERS, err) < 0)
+        return -1;
+    client->grown += count;
+    return 0;
+}
+
+static int measure_add(struct client *client, int count, struct error *err)
+{
+    if (run_crowd_as(client, CROWD_CREATE, "grow", "add", client->grown, count, 1, err) < 0)
         return -1;
     client->grown += count;
     return 0;
@@ -280,7 +296,8 @@ static const struct {
     {"churn", measure_churn},   {"idle", make_idle},
     {"idle-end", end_idle},     {"claim", measure_claim},
     {"echo", measure_echo},     {"grow", grow},
-    {"shrink", shrink},         {"burst", measure_burst},
+    {"add", measure_add},       {"shrink", shrink},
+    {"burst", measure_burst},
 };
 
 static int obey(struct client *client, const char *line, struct error *err)

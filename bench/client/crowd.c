@@ -16,8 +16,9 @@
 
 enum { WORKERS_MAX = 128 };
 
-/* Little, so that admission never stands in the way of hundreds. */
-static const char resources[] = "{\"cpu\":\"100m\",\"memory\":\"64Mi\",\"disk\":\"128Mi\"}";
+/* Little memory, for thousands; a whole core, or the first command is measured as it is throttled.
+ */
+static const char resources[] = "{\"cpu\":\"1000m\",\"memory\":\"64Mi\",\"disk\":\"128Mi\"}";
 
 struct work {
     struct crowd *crowd;

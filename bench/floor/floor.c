@@ -14,6 +14,7 @@
  *     exec-cgroup N  → "exec-cgroup NS" N times: with the limits joined and a cgroup of its own
  *     cat-read N     → "cat-read NS" N times, of a 100 MB file
  *     cat-write N
+ *     hold N, drop N   makes N sandboxes that stay after their first command, and removes N of them
  *
  * Each answer ends in "done", or in "error TEXT". The end of the input, SIGINT and SIGTERM make
  * it clean up and exit. Signals are blocked and looked at between two measurements, each of which
@@ -31,6 +32,7 @@
 
 #include "base/cleanup.h"
 #include "base/error.h"
+#include "base/program.h"
 #include "floor/cat.h"
 #include "floor/check.h"
 #include "floor/host.h"
@@ -42,6 +44,8 @@ struct floor {
     struct host host;
     struct sandbox resident; /* where execs are measured */
     bool has_resident;
+    struct sandbox *held;
+    size_t held_count, held_room;
     const char *busybox;
     char echo[300]; /* argv of the first command */
     size_t echo_len;
@@ -81,6 +85,30 @@ static int measure_create(struct floor *floor, struct error *err)
         sample(sandbox_step_names[i], sandbox.step[i]);
     }
     return 0;
+}
+
+static int hold(struct floor *floor, struct error *err)
+{
+    if (floor->held_count == floor->held_room) {
+        size_t room = floor->held_room == 0 ? 64 : floor->held_room * 2;
+        struct sandbox *held = reallocarray(floor->held, room, sizeof(*held));
+        if (held == NULL)
+            return error_sys(err, "memory for %zu sandboxes", room);
+        floor->held = held;
+        floor->held_room = room;
+    }
+    struct sandbox *sandbox = &floor->held[floor->held_count];
+    if (sandbox_create(&floor->host, sandbox, err) < 0)
+        return -1;
+    floor->held_count++;
+    return sandbox_exec(sandbox, EXEC_OWN_CGROUP, floor->echo, floor->echo_len, "hi\n", err);
+}
+
+static int drop(struct floor *floor, struct error *err)
+{
+    if (floor->held_count == 0)
+        return error_set(err, ERROR_INVALID_ARGUMENT, "nothing is held");
+    return sandbox_remove(&floor->host, &floor->held[--floor->held_count], err);
 }
 
 static int need_resident(struct floor *floor, struct error *err)
@@ -151,6 +179,8 @@ static const struct {
     {"exec-cgroup", measure_exec_cgroup},
     {"cat-read", measure_cat_read},
     {"cat-write", measure_cat_write},
+    {"hold", hold},
+    {"drop", drop},
 };
 
 static int obey(struct floor *floor, const char *line, struct error *err)
@@ -201,6 +231,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "usage: floor DIR INIT TRUE BUSYBOX\n");
         return 2;
     }
+    program_allow_files();
     setvbuf(stdout, NULL, _IOLBF, 0);
     setvbuf(stdin, NULL, _IONBF, 0); /* so that poll() sees what there is */
     sigset_t stop;
@@ -221,6 +252,10 @@ int main(int argc, char **argv)
         printf("error %s\n", err.message);
     else
         status = serve(&floor, signals);
+    while (floor.held_count > 0)
+        if (drop(&floor, &err) < 0)
+            fprintf(stderr, "floor: %s\n", err.message);
+    free(floor.held);
     if (floor.has_resident && sandbox_remove(&floor.host, &floor.resident, &err) < 0)
         fprintf(stderr, "floor: %s\n", err.message);
     host_release(&floor.host);

@@ -36,7 +36,7 @@ class Server:
         with open(self.log, "wb") as log:
             self.process = subprocess.Popen(
                 [self.program, "server", "--listen", self.address, "--data", self.data,
-                 *self.options],
+                 *self.options, *self._overcommit()],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
         try:
             self._await_health()
@@ -44,6 +44,10 @@ class Server:
             self.__exit__()
             raise
         return self
+
+    def _overcommit(self):
+        """Thousands of ordinary sandboxes are made here, and all of them are idle."""
+        return () if "--overcommit" in self.options else ("--overcommit", "100000")
 
     def _await_health(self):
         deadline = time.monotonic() + START_SECONDS

@@ -29,8 +29,9 @@
 #include "agent/connection.h"
 #include "agent/exec.h"
 #include "base/cleanup.h"
+#include "wire/birth.h"
 
-enum { FOLDER_MEMORY, FOLDER_PIDS, NAME_SIZE = 16, PATH_SIZE = 48, SOCKETS_SHARE = 4 };
+enum { FOLDER_MEMORY, FOLDER_PIDS, NAME_SIZE = 16, PATH_SIZE = 48 };
 
 struct limit_group {
     bool v1;
@@ -215,7 +216,8 @@ static int limit_memory_v1(struct agent *agent, struct limit_group *group, const
         return -1;
     /* Buffers of its connections are counted apart, and only where that has a limit; the sandbox's
      * own does not count for groups below it that have none (warden/cgroup_v1.c). */
-    if (set_below(folder, name, "memory.kmem.tcp.limit_in_bytes", bytes / SOCKETS_SHARE) < 0 &&
+    if (set_below(folder, name, "memory.kmem.tcp.limit_in_bytes", bytes / AGENT_SOCKETS_SHARE) <
+            0 &&
         errno != ENOENT)
         return -1;
     add_events(agent->limit_folders.oom_fd, &agent->limit_folders.ooms);

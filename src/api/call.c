@@ -46,6 +46,14 @@ yyjson_mut_doc *api_json_new(struct arena *arena, yyjson_mut_val **ret_root)
     return doc;
 }
 
+void api_json_page(yyjson_mut_doc *doc, yyjson_mut_val *root, uint64_t total, uint64_t limit,
+                   uint64_t offset)
+{
+    yyjson_mut_obj_add_uint(doc, root, "total", total);
+    yyjson_mut_obj_add_uint(doc, root, "limit", limit);
+    yyjson_mut_obj_add_uint(doc, root, "offset", offset);
+}
+
 int api_reply_json(struct http_exchange *x, int status, const yyjson_mut_doc *doc,
                    struct error *err)
 {

@@ -31,6 +31,9 @@ int api_json_body(struct http_exchange *x, yyjson_val **ret_object, struct error
 
 /* A document whose root is an empty object, to be filled and answered with. */
 yyjson_mut_doc *api_json_new(struct arena *arena, yyjson_mut_val **ret_root);
+/* What a list says of the part of all that it is. */
+void api_json_page(yyjson_mut_doc *doc, yyjson_mut_val *root, uint64_t total, uint64_t limit,
+                   uint64_t offset);
 int api_reply_json(struct http_exchange *x, int status, const yyjson_mut_doc *doc,
                    struct error *err);
 

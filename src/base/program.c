@@ -10,6 +10,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 /* Linux's PATH_MAX. (<limits.h> would be this folder's own header here.) */
@@ -37,4 +38,13 @@ int program_path(const char *name, char *out, size_t size, struct error *err)
     }
     return error_set(err, ERROR_FILE_NOT_FOUND, "%s is neither in %s nor in %s%s", name, folder,
                      folder, places[1]);
+}
+
+void program_allow_files(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
+        limit.rlim_cur = limit.rlim_max;
+        setrlimit(RLIMIT_NOFILE, &limit);
+    }
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Where the programs of one installation find each other. */
+/* What the programs of one installation have in common: where they find each other, and limits. */
 
 #include <stddef.h>
 
@@ -13,3 +13,7 @@
  * bytes.
  */
 int program_path(const char *name, char *out, size_t size, struct error *err);
+
+/* As many open files as this process may have: shells and services start with the 1024 that
+ * select() can count to. */
+void program_allow_files(void);

@@ -91,6 +91,10 @@ static const struct option_row globals[] = {
     CHOICE("on-expire", "stop|delete|none", "what happens then (none: idle ones stop, others go)"), \
     CHOICE("wake-on-connect", "yes|no", "connections to its ports start it when it is stopped")
 
+#define LOWER_OPTION                                                                               \
+    TEXT("auto-lower", "X", "have limits lowered to the most of the last five measurements times "  \
+                            "this, above 1; or off (default)")
+
 static const struct option_row list_options[] = {
     CHOICE("status", STATUSES, "only those with this status"),
     NUMBER("limit", "N", "at most so many (default: 20)"),
@@ -133,6 +137,7 @@ static const struct option_row create_options[] = {
     TRUST_OPTIONS("standard"),
     NETWORK_OPTIONS,
     LIFE_OPTIONS,
+    LOWER_OPTION,
     FLAG("disabled", "leave it stopped until it is started"),
     FLAG("wait", "return when it runs"),
     FLAG("no-wait", "return at once (default)"),
@@ -152,7 +157,7 @@ static const struct option_row group_resize_options[] = {
     TEXT("disk", "QUANTITY", "of each: 10Gi, 5%"),
     MORE_LIMITS,
     TEXT("factor", "X", "all that each has times this: 0.5, 2"),
-    TEXT("auto-lower", "X", "lower each by itself to what it used lately times this, above 1; or off"),
+    LOWER_OPTION,
     END_OF_OPTIONS,
 };
 
@@ -171,6 +176,8 @@ static const struct option_row group_create_options[] = {
     ENV_OPTION,
     TRUST_OPTIONS("standard"),
     NETWORK_OPTIONS,
+    LIFE_OPTIONS,
+    LOWER_OPTION,
     FLAG("disabled", "leave them stopped until they are started"),
     FLAG("wait", "return when all of them run"),
     FLAG("no-wait", "return at once (default)"),
@@ -207,6 +214,7 @@ static const struct option_row update_options[] = {
     {.name = "remove-label", .repeats = true, .kind = OPTION_TEXT, .value = "KEY",
      .help = "take a label away"},
     LIFE_OPTIONS,
+    LOWER_OPTION,
     TEXT("revision", "REV", "only if this is still its revision: rev-123"),
     END_OF_OPTIONS,
 };
@@ -398,7 +406,7 @@ static const struct option_row network_log_options[] = {
 
 static const struct option_row pool_create_options[] = {
     TEXT("image", "IMAGE", "what they are made from (default: host)"),
-    CHOICE("trust-level", "trusted|sandboxed|untrusted", "how far they are trusted (default: standard)"),
+    CHOICE("trust", "standard|trusted|sandboxed|untrusted", "how far they are trusted (default: standard)"),
     POOL_OPTIONS,
     TEXT("cpu", "QUANTITY", "what they hold until they are taken: cores"),
     TEXT("memory", "QUANTITY", "512Mi, 1Gi"),
@@ -436,7 +444,7 @@ static const struct option_row server_options[] = {
     {.name = "egress-ca", .kind = OPTION_FILE, .value = "FILE",
      .help = "certificate authorities, as PEM, that hosts which get secrets are believed for (default: this machine's)"},
     CHOICE("log-level", "error|warn|info|debug", "how much it says (default: info)"),
-    TEXT("overcommit", "FACTORS", "how often it may be promised: cpu=4,memory=1.5,disk=1, or one for all (default: cpu=1000,memory=200,disk=1000)"),
+    TEXT("overcommit", "FACTORS", "how often it may be promised: cpu=4,memory=1.5,disk=1, or one for all (default: cpu=100,memory=4,disk=20,10 of the rest)"),
     TEXT("capacity", "QUANTITIES", "what there is to promise, where the kernel's word is not right: memory=8Gi,networkIn=125M"),
     {.name = "pool", .repeats = true, .kind = OPTION_TEXT, .value = "image=IMAGE,size=N",
      .help = "keep sandboxes made ahead; also trust=LEVEL, ttl=30m, refill=N, name=NAME; may be given several times"},

@@ -58,10 +58,7 @@ int verb_group_list(struct invocation *inv, int *ret_status, struct error *err)
     }
     if (output_table(table, err) < 0)
         return -1;
-    uint64_t total = yyjson_get_uint(yyjson_obj_get(root, "total"));
-    if (total > yyjson_arr_size(list))
-        fprintf(stderr, "%zu of %llu; see --limit and --offset\n", yyjson_arr_size(list),
-                (unsigned long long)total);
+    output_more(root, list);
     return 0;
 }
 
@@ -276,23 +273,11 @@ int verb_group_end(struct invocation *inv, int *ret_status, struct error *err)
 
 int verb_group_resize(struct invocation *inv, int *ret_status, struct error *err)
 {
-    const char *lower = args_option(inv->args, "auto-lower", NULL);
     yyjson_mut_doc *doc = NULL;
     yyjson_val *root;
     if (resize_body(inv, &doc, err) < 0)
         return -1;
-    yyjson_mut_val *body = yyjson_mut_doc_get_root(doc);
-    if (lower != NULL && strcmp(lower, "off") == 0) {
-        yyjson_mut_obj_add_bool(doc, body, "autoLower", false);
-    } else if (lower != NULL) {
-        char *end;
-        double factor = strtod(lower, &end);
-        if (end == lower || *end != '\0')
-            return error_set(err, ERROR_INVALID_ARGUMENT,
-                             "--auto-lower: \"%.40s\" is neither a number, as 1.5, nor off", lower);
-        yyjson_mut_obj_add_real(doc, yyjson_mut_obj_add_obj(doc, body, "autoLower"), "factor",
-                                factor);
-    }
+    auto_lower_add(inv->args, doc, yyjson_mut_doc_get_root(doc));
     if (call(inv, "POST", args_word(inv->args, "GROUP"), "resize", NULL, doc, &root, err) < 0)
         return -1;
     return print_status(inv, root, NULL, err);

@@ -14,26 +14,38 @@
 #include "cli/sandbox.h"
 #include "cli/table.h"
 
-static bool is_size(const char *name)
+static bool is_one_of(const char *name, const char *const *names)
 {
-    static const char *const counts[] = {"cpu", "pids", "diskReadOps", "diskWriteOps"};
-    for (size_t i = 0; i < ARRAY_LEN(counts); i++)
-        if (strcmp(counts[i], name) == 0)
-            return false;
-    return true;
+    while (*names != NULL && strcmp(*names, name) != 0)
+        names++;
+    return *names != NULL;
 }
 
 static void add_amount(struct table *table, const char *name, yyjson_val *value)
 {
+    static const char *const counts[] = {"cpu", "pids", "diskReadOps", "diskWriteOps", NULL};
+    static const char *const holdings[] = {"cpu", "memory", "disk", "pids", NULL};
+    const char *per = is_one_of(name, holdings) ? "" : "/s";
     char text[SIZE_TEXT_MAX];
     if (value == NULL) {
         table_text(table, "");
-    } else if (is_size(name)) {
-        size_text(yyjson_get_uint(value), text);
-        table_text(table, text);
+    } else if (is_one_of(name, counts)) {
+        table_printf(table, "%.10g%s", yyjson_get_num(value), per);
     } else {
-        table_printf(table, "%.10g", yyjson_get_num(value));
+        size_text(yyjson_get_uint(value), text);
+        table_printf(table, "%s%s", text, per);
     }
+}
+
+/* Whether, and the server's word on by what, or why not. */
+static void add_enforced(struct table *table, yyjson_val *row)
+{
+    static const char begins[] = "not enforced: ";
+    const char *how = client_text(row, "/enforcement").data;
+    if (strncmp(how, begins, strlen(begins)) == 0)
+        how += strlen(begins);
+    table_printf(table, "%s%s%s", yyjson_is_false(yyjson_obj_get(row, "enforced")) ? "no" : "yes",
+                 how[0] != '\0' ? ": " : "", how);
 }
 
 static void add_resources(yyjson_val *resources, struct buf *out)
@@ -52,7 +64,7 @@ static void add_resources(yyjson_val *resources, struct buf *out)
         add_amount(table, name, yyjson_obj_get(row, "allocated"));
         add_amount(table, name, yyjson_obj_get(row, "free"));
         add_amount(table, name, yyjson_obj_get(row, "used"));
-        table_text(table, yyjson_get_bool(yyjson_obj_get(row, "enforced")) ? "yes" : "no");
+        add_enforced(table, row);
     }
     table_write(table, out);
 }
@@ -90,7 +102,8 @@ static void add_sandboxes(yyjson_val *list, struct buf *out)
         return;
     yyjson_arr_foreach(list, i, count, item)
     {
-        table_cell(table, client_text(item, "/name"));
+        struct slice name = client_text(item, "/name"), group = client_text(item, "/group");
+        table_printf(table, "%s%s%s", group.data, group.len > 0 ? "/" : "", name.data);
         table_cell(table, client_text(item, "/status"));
         add_share(table, item, "cpu");
         add_share(table, item, "memory");
@@ -121,7 +134,7 @@ void usage_write(yyjson_val *usage, struct buf *out)
             table_text(table, "");
         else
             table_printf(table, "%.1f%%", yyjson_get_num(percent));
-        table_text(table, yyjson_is_false(yyjson_obj_get(row, "enforced")) ? "no" : "yes");
+        add_enforced(table, row);
     }
     buf_addc(out, '\n');
     table_write(table, out);
@@ -140,6 +153,24 @@ int verb_machine(struct invocation *inv, int *ret_status, struct error *err)
     add_resources(yyjson_obj_get(root, "resources"), &out);
     add_sandboxes(yyjson_obj_get(root, "sandboxes"), &out);
     return output_buf(&out, err);
+}
+
+void auto_lower_add(const struct args *args, yyjson_mut_doc *doc, yyjson_mut_val *object)
+{
+    const char *given = args_option(args, "auto-lower", NULL);
+    char *end;
+    if (given == NULL)
+        return;
+    if (strcmp(given, "off") == 0) {
+        yyjson_mut_obj_add_bool(doc, object, "autoLower", false);
+        return;
+    }
+    yyjson_mut_val *lower = yyjson_mut_obj_add_obj(doc, object, "autoLower");
+    double factor = strtod(given, &end);
+    if (end != given && *end == '\0')
+        yyjson_mut_obj_add_real(doc, lower, "factor", factor);
+    else
+        yyjson_mut_obj_add_str(doc, lower, "factor", given);
 }
 
 int resize_body(const struct invocation *inv, yyjson_mut_doc **ret_doc, struct error *err)

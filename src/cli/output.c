@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "cli/client.h"
 #include "cli/table.h"
 
 enum { PROGRESS_QUIET_MS = 500, PROGRESS_EVERY_MS = 100 };
@@ -68,6 +69,22 @@ int output_json(const yyjson_val *value, struct error *err)
     if (output_bytes(STDOUT_FILENO, text, len, err) < 0)
         return -1;
     return output_bytes(STDOUT_FILENO, "\n", 1, err);
+}
+
+int output_message(yyjson_val *root, struct error *err)
+{
+    _cleanup_buf_ struct buf out = BUF_INIT(OUTPUT_MAX);
+    text_add_plain(&out, client_text(root, "/message"));
+    buf_addc(&out, '\n');
+    return output_buf(&out, err);
+}
+
+void output_more(yyjson_val *root, yyjson_val *list)
+{
+    uint64_t total = yyjson_get_uint(yyjson_obj_get(root, "total"));
+    if (total > yyjson_arr_size(list))
+        fprintf(stderr, "%zu of %llu; see --limit and --offset\n", yyjson_arr_size(list),
+                (unsigned long long)total);
 }
 
 void output_error(const struct error *err)

@@ -23,6 +23,10 @@ struct table;
 int output_table(const struct table *table, struct error *err);
 /* A document or part of one to stdout, indented, with a line break at the end. */
 int output_json(const yyjson_val *value, struct error *err);
+/* What an answer says in words, a line of it. */
+int output_message(yyjson_val *root, struct error *err);
+/* On stderr: that an answer's list is only a part, where it is. */
+void output_more(yyjson_val *root, yyjson_val *list);
 
 /* "cella: <message>" on stderr, made harmless for a terminal. */
 void output_error(const struct error *err);

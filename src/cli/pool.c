@@ -161,7 +161,7 @@ int verb_pool_create(struct invocation *inv, int *ret_status, struct error *err)
     yyjson_val *root;
     add_text(doc, object, "name", args_word(inv->args, "POOL"));
     add_text(doc, object, "image", args_option(inv->args, "image", NULL));
-    add_text(doc, object, "trustLevel", args_option(inv->args, "trust-level", NULL));
+    add_text(doc, object, "trustLevel", args_option(inv->args, "trust", NULL));
     if (args_flag(inv->args, "with-network"))
         yyjson_mut_obj_add_bool(doc, object, "network", true);
     for (size_t i = 0; i < ARRAY_LEN(resources); i++) {
@@ -194,10 +194,5 @@ int verb_pool_delete(struct invocation *inv, int *ret_status, struct error *err)
     yyjson_val *root;
     if (call(inv, "DELETE", args_word(inv->args, "POOL"), NULL, &root, err) < 0)
         return -1;
-    if (inv->json)
-        return output_json(root, err);
-    _cleanup_buf_ struct buf out = BUF_INIT(OUTPUT_MAX);
-    text_add_plain(&out, client_text(root, "/message"));
-    buf_addc(&out, '\n');
-    return output_buf(&out, err);
+    return inv->json ? output_json(root, err) : output_message(root, err);
 }

@@ -324,12 +324,7 @@ static int end_process(struct invocation *inv, const char *method, const char *b
     process_target(inv, &target, args_word(inv->args, "PID"), below);
     if (client_json(inv->client, method, &target, NULL, -1, &root, err) < 0)
         return -1;
-    if (inv->json)
-        return output_json(root, err);
-    _cleanup_buf_ struct buf out = BUF_INIT(OUTPUT_MAX);
-    text_add_plain(&out, client_text(root, "/message"));
-    buf_addc(&out, '\n');
-    return output_buf(&out, err);
+    return inv->json ? output_json(root, err) : output_message(root, err);
 }
 
 int verb_process_stop(struct invocation *inv, int *ret_status, struct error *err)

@@ -62,10 +62,7 @@ static int print_list(const struct invocation *inv, yyjson_val *root, struct err
     yyjson_arr_foreach(list, i, count, sandbox) list_row(inv, table, sandbox);
     if (output_table(table, err) < 0)
         return -1;
-    uint64_t total = yyjson_get_uint(yyjson_obj_get(root, "total"));
-    if (total > yyjson_arr_size(list))
-        fprintf(stderr, "%zu of %llu; see --limit and --offset\n", yyjson_arr_size(list),
-                (unsigned long long)total);
+    output_more(root, list);
     return 0;
 }
 
@@ -209,6 +206,9 @@ static int print_sandbox(yyjson_val *root, struct error *err)
         add_line(&out, lines[i].label, client_text(root, lines[i].pointer));
     if (yyjson_get_bool(yyjson_ptr_get(root, "/spec/lifecycle/wakeOnConnect")))
         add_line(&out, "Wakes", slice_of("when somebody connects to a port of it"));
+    yyjson_val *lower = yyjson_ptr_get(root, "/spec/autoLower/factor");
+    if (lower != NULL)
+        buf_addf(&out, "%-10s to %.10g times what is used\n", "Lowered", yyjson_get_num(lower));
     add_pairs(&out, "Labels", yyjson_ptr_get(root, "/metadata/labels"));
     add_pairs(&out, "Env", yyjson_ptr_get(root, "/spec/env_vars"));
     add_security(&out, yyjson_ptr_get(root, "/spec/security"));

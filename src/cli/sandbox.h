@@ -27,6 +27,11 @@ void resources_add(const struct args *args, yyjson_mut_doc *doc, yyjson_mut_val 
  * the object itself. */
 void network_add(const struct args *args, yyjson_mut_doc *doc, yyjson_mut_val *spec,
                  const char *key);
+
+/* --auto-lower as autoLower of an object. What is no number goes as it is, for the server to
+ * refuse. */
+void auto_lower_add(const struct args *args, yyjson_mut_doc *doc, yyjson_mut_val *object);
+
 /* What a sandbox uses of its limits, as a table; nothing when the answer does not say. */
 void usage_write(yyjson_val *usage, struct buf *out);
 

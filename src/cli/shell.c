@@ -139,10 +139,5 @@ int verb_terminal_close(struct invocation *inv, int *ret_status, struct error *e
     terminal_target(inv, &target, args_word(inv->args, "SESSION"));
     if (client_json(inv->client, "DELETE", &target, NULL, 0, &root, err) < 0)
         return -1;
-    if (inv->json)
-        return output_json(root, err);
-    _cleanup_buf_ struct buf out = BUF_INIT(OUTPUT_MAX);
-    text_add_plain(&out, client_text(root, "/message"));
-    buf_addc(&out, '\n');
-    return output_buf(&out, err);
+    return inv->json ? output_json(root, err) : output_message(root, err);
 }

@@ -30,14 +30,6 @@ static int call(struct invocation *inv, const char *method, const char *path, co
     return client_json(inv->client, method, &target, body, query != NULL ? -1 : 0, ret_root, err);
 }
 
-static int print_message(yyjson_val *root, struct error *err)
-{
-    _cleanup_buf_ struct buf out = BUF_INIT(OUTPUT_MAX);
-    text_add_plain(&out, client_text(root, "/message"));
-    buf_addc(&out, '\n');
-    return output_buf(&out, err);
-}
-
 /* --- workspaces --- */
 
 int verb_workspace_list(struct invocation *inv, int *ret_status, struct error *err)
@@ -82,7 +74,7 @@ int verb_workspace_delete(struct invocation *inv, int *ret_status, struct error 
     if (call(inv, "DELETE", "/v0/workspaces", args_word(inv->args, "WORKSPACE"), query, NULL, &root,
              err) < 0)
         return -1;
-    return inv->json ? output_json(root, err) : print_message(root, err);
+    return inv->json ? output_json(root, err) : output_message(root, err);
 }
 
 /* --- keys --- */
@@ -189,5 +181,5 @@ int verb_key_delete(struct invocation *inv, int *ret_status, struct error *err)
     if (find_key_id(inv, args_word(inv->args, "KEY"), &id, err) < 0 ||
         call(inv, "DELETE", "/v0/api-keys", id, NULL, NULL, &root, err) < 0)
         return -1;
-    return inv->json ? output_json(root, err) : print_message(root, err);
+    return inv->json ? output_json(root, err) : output_message(root, err);
 }

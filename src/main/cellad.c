@@ -12,7 +12,6 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
@@ -28,6 +27,7 @@
 #include "base/cleanup.h"
 #include "base/layout.h"
 #include "base/log.h"
+#include "base/program.h"
 #include "base/prompt.h"
 #include "http/server.h"
 #include "http/webhook.h"
@@ -195,15 +195,6 @@ static int open_parts(struct cellad *d, const char *data, bool open_to_all, unsi
     return co_spawn(d->loop, serve, d, NULL, err);
 }
 
-static void raise_file_limit(void)
-{
-    struct rlimit limit;
-    if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
-        limit.rlim_cur = limit.rlim_max;
-        setrlimit(RLIMIT_NOFILE, &limit);
-    }
-}
-
 int cellad_main(int argc, char **argv)
 {
     struct cellad d = {.signal_fd = -1};
@@ -214,7 +205,7 @@ int cellad_main(int argc, char **argv)
     }
     log_init("cellad", (enum log_level)log_level_parse(argv[3]));
     prctl(PR_SET_NAME, "cellad");
-    raise_file_limit();
+    program_allow_files();
     prompt_turns();
     if (argv[4][0] != '\0')
         d.api.public_url = argv[4];

@@ -2,10 +2,10 @@
 
 /*
  * The sums, and the factors. By default a promise is a ceiling and not a reservation: the sandboxes
- * that agents leave around are idle nearly always, and whoever makes a hundred with the ordinary
- * 1 core, 1 GiB and 10 GiB has a machine in mind that holds them. So the default factors let a
- * machine of two cores and 8 GiB fill up with a thousand of those. An operator who wants every
- * promise to be kept at every moment says --overcommit 1.
+ * of agents wait for a model most of the time, and few of them ever come near the ordinary 1 core,
+ * 1 GiB and 10 GiB. So the default factors let some thirty of those onto a machine of two cores,
+ * 8 GiB and 20 GB, which it holds while they do ordinary work, and no more. An operator who wants
+ * every promise to be kept at every moment says --overcommit 1.
  */
 
 #include "sandbox/admission.h"
@@ -24,20 +24,21 @@
 enum { ITEM_MAX = 64 };
 
 /* Cores and the rates are shared moment by moment, and too many promises make everybody slower.
- * Memory that is not there ends processes, so that stays lower. A quota of 10 GiB is generous, most
- * layers stay nearly empty, and what is really free is what the factor is applied to. */
+ * Memory that is not there ends processes, so its factor is the lowest, and the one that is reached
+ * first. A quota of 10 GiB is generous and most layers stay nearly empty, but stopped sandboxes
+ * keep theirs. Of processes 1024 each are promised, of as few as 32768 that there are. */
 static const uint64_t default_overcommit[RESOURCE_COUNT] = {
-    [RESOURCE_CPU] = 100000,
-    [RESOURCE_MEMORY] = 20000,
-    [RESOURCE_DISK] = 100000,
-    [RESOURCE_PIDS] = 100000,
-    [RESOURCE_DISK_READ] = 10000,
-    [RESOURCE_DISK_WRITE] = 10000,
-    [RESOURCE_DISK_READ_OPS] = 10000,
-    [RESOURCE_DISK_WRITE_OPS] = 10000,
-    [RESOURCE_NETWORK_IN] = 10000,
-    [RESOURCE_NETWORK_OUT] = 10000,
-    [RESOURCE_MEMORY_BANDWIDTH] = 10000,
+    [RESOURCE_CPU] = 10000,
+    [RESOURCE_MEMORY] = 400,
+    [RESOURCE_DISK] = 2000,
+    [RESOURCE_PIDS] = 1000,
+    [RESOURCE_DISK_READ] = 1000,
+    [RESOURCE_DISK_WRITE] = 1000,
+    [RESOURCE_DISK_READ_OPS] = 1000,
+    [RESOURCE_DISK_WRITE_OPS] = 1000,
+    [RESOURCE_NETWORK_IN] = 1000,
+    [RESOURCE_NETWORK_OUT] = 1000,
+    [RESOURCE_MEMORY_BANDWIDTH] = 1000,
 };
 
 void admission_init(struct admission *admission, int data_dir_fd)
@@ -154,7 +155,8 @@ static void describe_lack(const struct admission *a, enum resource resource, uin
     admission_amount(resource, a->promised[resource], promised);
     buf_addf(
         text,
-        "%s%s: %s asked for, %s free (the machine has %s, overcommitted %.10g times, %s promised)",
+        "%s%s: %s asked for, %s free (the machine has %s, --overcommit allows %.10g times that, %s "
+        "promised)",
         text->len > 0 ? "; " : "", resource_name(resource), asked, left, total,
         (double)a->overcommit[resource] / 100, promised);
 }
@@ -211,14 +213,4 @@ void admission_shrink(struct admission *admission, struct promise *promise)
 void admission_release(struct admission *admission, struct promise *promise)
 {
     admission_count(admission, promise, PROMISE_NONE, &promise->limits);
-}
-
-int admission_check(const struct admission *admission, const struct spec_limits *limits,
-                    size_t count, struct error *err)
-{
-    uint64_t more[RESOURCE_COUNT];
-    for (int i = 0; i < RESOURCE_COUNT; i++)
-        if (__builtin_mul_overflow(limits->of[i], (uint64_t)count, &more[i]))
-            more[i] = UINT64_MAX;
-    return check_more(admission, more, err);
 }

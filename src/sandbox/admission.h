@@ -61,10 +61,6 @@ void admission_count(struct admission *admission, struct promise *promise, enum 
 void admission_shrink(struct admission *admission, struct promise *promise);
 void admission_release(struct admission *admission, struct promise *promise);
 
-/* Whether `count` more with these limits would be let in together: for those who make several. */
-int admission_check(const struct admission *admission, const struct spec_limits *limits,
-                    size_t count, struct error *err);
-
 /* An amount for people: "1.5 cores", "512 MiB", "100". */
 enum { AMOUNT_TEXT_SIZE = 40 };
 void admission_amount(enum resource resource, uint64_t value, char text[AMOUNT_TEXT_SIZE]);

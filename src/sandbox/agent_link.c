@@ -64,11 +64,28 @@ static void agent_idle(struct timer *timer)
         sandbox_agent_close(sb);
 }
 
+static int open_channel(struct sandbox *sb, int fd, struct error *err)
+{
+    struct channel_events events = {
+        .closed = agent_closed, .cancel = &agent_cancel_schema, .ctx = sb};
+    sb->agent = channel_new(sb->owner->loop, fd, &events, err);
+    return sb->agent == NULL ? -1 : 0;
+}
+
+void sandbox_agent_expect(struct sandbox *sb)
+{
+    struct provider *p = sb->owner->provider;
+    struct error err; /* whoever needs it tries again, and is told */
+    int fd;
+    if (sb->agent != NULL || sb->agent_connecting || p->ops->connect(p, sb->id, &fd, &err) < 0)
+        return;
+    if (open_channel(sb, fd, &err) == 0)
+        timer_start(sb->owner->loop, &sb->agent_idle, IDLE_MS, agent_idle);
+}
+
 static int connect_agent(struct sandbox *sb, struct error *err)
 {
     struct sandboxes *s = sb->owner;
-    struct channel_events events = {
-        .closed = agent_closed, .cancel = &agent_cancel_schema, .ctx = sb};
     int fd;
     sb->agent_connecting = true;
     int rc = s->provider->ops->connect(s->provider, sb->id, &fd, err);
@@ -81,8 +98,7 @@ static int connect_agent(struct sandbox *sb, struct error *err)
         return error_set(err, ERROR_NOT_RUNNING, "sandbox \"%s\" is %s", sb->name,
                          sandbox_status_text(sb->status));
     }
-    sb->agent = channel_new(s->loop, fd, &events, err);
-    return sb->agent == NULL ? -1 : 0;
+    return open_channel(sb, fd, err);
 }
 
 int sandbox_agent(struct sandboxes *s, const char *workspace, const char *name,

@@ -200,6 +200,12 @@ void sandbox_give_up_copy(struct sandbox *sb)
 
 /* ---- sources ---- */
 
+void sandbox_forget_source(struct sandbox *sb)
+{
+    sb->owner->clones -= sb->clone_of != NULL;
+    free(steal_ptr(sb->clone_of));
+}
+
 static bool waits_for_files(const struct sandbox *sb)
 {
     return sb->status == SANDBOX_CREATING || sb->status == SANDBOX_STARTING ||
@@ -208,6 +214,8 @@ static bool waits_for_files(const struct sandbox *sb)
 
 static struct sandbox *find_clone(const struct sandbox *source, bool copying)
 {
+    if (source->owner->clones == 0)
+        return NULL;
     for (struct sandbox *sb = source->owner->ids; sb != NULL; sb = sb->by_id.next)
         if (sb->clone_of != NULL && (copying ? sb->copying : waits_for_files(sb)) &&
             strcmp(sb->clone_of, source->id) == 0)

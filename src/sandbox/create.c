@@ -95,16 +95,6 @@ static int check_room(const struct group *group, struct error *err)
     return 0;
 }
 
-/* What nobody has asked for yet gives way to what somebody asks for now. */
-static int reserve(struct sandbox *sb, enum promise_kind kind, struct error *err)
-{
-    struct admission *admission = &sb->owner->admission;
-    while (admission_reserve(admission, &sb->promise, kind, &sb->limits, err) < 0)
-        if (err->code != ERROR_INSUFFICIENT_RESOURCES || !pools_make_room(sb->owner))
-            return -1;
-    return 0;
-}
-
 /* Nothing waits from the check of the external id to the end. */
 static struct sandbox *insert(struct sandboxes *s, const struct group *group,
                               struct store_sandbox *row, struct error *err)
@@ -123,7 +113,8 @@ static struct sandbox *insert(struct sandboxes *s, const struct group *group,
     capacity_keep_fresh(s);
     struct spare *spare = row->enabled && row->clone_of == NULL ? pools_take(sb) : NULL;
     enum promise_kind kind = row->enabled ? PROMISE_ALL : PROMISE_DISK;
-    bool admitted = reserve(sb, kind, err) == 0 && sandbox_insert(sb, err) == 0;
+    bool admitted =
+        pools_reserve(s, &sb->promise, kind, &sb->limits, err) == 0 && sandbox_insert(sb, err) == 0;
     pools_settle(sb, spare, admitted);
     if (!admitted) {
         admission_release(&s->admission, &sb->promise);

@@ -129,7 +129,11 @@ static int check_promises(const struct group *group, struct error *err)
         for (int i = 0; sb->promise.kind == PROMISE_DISK && i < RESOURCE_COUNT; i++)
             if (i != RESOURCE_DISK)
                 sum.of[i] += sb->limits.of[i];
-    return admission_check(&group->owner->admission, &sum, 1, err);
+    struct promise together = {0}; /* each gets its part of it in a moment */
+    if (pools_reserve(group->owner, &together, PROMISE_ALL, &sum, err) < 0)
+        return -1;
+    admission_release(&group->owner->admission, &together);
+    return 0;
 }
 
 /* Each is asked by its id, since any of these calls may wait and see another one go. */

@@ -1,67 +1,42 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * New limits for all of a group, or for none. Each sandbox is updated as one alone would be, which
- * may wait and be refused: then those before it get back what they had.
+ * New limits for all of a group, or for none: sandboxes_update_all() sees to it, whoever is refused
+ * or killed meanwhile, and a caller who leaves does not stop it. One at a time, since each waits
+ * for the turns of all its sandboxes.
  */
 
-#include <string.h>
-
 #include "base/cleanup.h"
-#include "base/log.h"
+#include "loop/co.h"
+#include "loop/task.h"
 #include "sandbox/group_state.h"
-#include "sandbox/resources.h"
 
-/* A sandbox and what it had. */
-struct done {
-    struct sandbox_info before;
-    bool changed;
+enum { WAIT_MS = 120 * 1000 };
+
+struct work {
+    struct sandbox **sandboxes;
+    size_t count;
+    const struct sandbox_update *change;
+    struct arena *arena;
+    struct error *err;
+    int r;
 };
 
-static void give_back(struct sandboxes *s, const struct sandbox_update *change, struct done *done,
-                      size_t count, struct arena *arena)
+static void update_main(void *arg)
 {
-    struct sandbox_info info;
-    struct error err;
-    while (count-- > 0) {
-        struct sandbox_update update = {
-            .workspace = change->workspace,
-            .name = done[count].before.id,
-            .actor = change->actor,
-            .resources = done[count].before.resources,
-            .auto_lower = change->auto_lower == NULL ? NULL : &done[count].before.auto_lower,
-            .security.may_loosen = true, /* it had this before */
-            .resized = "Sandbox has its limits back: its group could not be resized",
-        };
-        if (done[count].changed && sandboxes_update(s, &update, arena, &info, &err) < 0)
-            log_error("sandbox %s: giving its limits back: %s", update.name, err.message);
-    }
+    struct work *work = arg;
+    work->r =
+        sandboxes_update_all(work->sandboxes, work->count, work->change, work->arena, work->err);
 }
 
-/* One that goes meanwhile is none of the group any more. */
-static int resize_one(struct sandboxes *s, const struct sandbox_update *change, struct done *done,
-                      struct arena *arena, struct error *err)
-{
-    struct sandbox_update update = *change;
-    struct sandbox_info info;
-    struct error why;
-    update.name = done->before.id;
-    if (sandboxes_update(s, &update, arena, &info, &why) == 0) {
-        done->changed = true;
-        return 0;
-    }
-    if (why.code == ERROR_SANDBOX_NOT_FOUND)
-        return 0;
-    *err = why;
-    return error_prefix(err, "sandbox \"%s\"", done->before.name);
-}
-
-static size_t remember(const struct group *group, struct done *done, struct arena *arena)
+static size_t hold_members(const struct group *group, struct sandbox **sandboxes)
 {
     size_t count = 0;
-    for (const struct sandbox *sb = group->members; sb != NULL; sb = sb->group_next)
-        if (sb->status != SANDBOX_DELETING)
-            sandbox_info(sb, arena, &done[count++].before);
+    for (struct sandbox *sb = group->members; sb != NULL; sb = sb->group_next)
+        if (sb->status != SANDBOX_DELETING) {
+            sandbox_hold(sb);
+            sandboxes[count++] = sb;
+        }
     return count;
 }
 
@@ -72,13 +47,22 @@ int groups_resize(struct sandboxes *s, const char *name, const struct sandbox_up
     if (group == NULL)
         return -1;
     group_hold(group);
-    struct done *done = arena_alloc(arena, (group->member_count + 1) * sizeof(*done));
-    size_t count = remember(group, done, arena);
-    for (size_t i = 0; i < count; i++)
-        if (resize_one(s, change, &done[i], arena, err) < 0) {
-            give_back(s, change, done, i, arena);
+    while (group->resizing)
+        if (co_cond_wait(s->loop, &group->changed, WAIT_MS, err) < 0)
             return -1;
-        }
-    group_info(group, arena, ret_info);
-    return 0;
+    if (group->ending || group->gone)
+        return error_set(err, ERROR_GROUP_NOT_FOUND, "the group \"%s\" is ending", group->name);
+    group->resizing = true;
+    struct sandbox **sandboxes = arena_alloc(arena, (group->member_count + 1) * sizeof(*sandboxes));
+    struct work work = {sandboxes, hold_members(group, sandboxes), change, arena, err, -1};
+    struct task task;
+    if (task_start(s->loop, &task, update_main, &work, err) == 0)
+        task_join(&task);
+    for (size_t i = 0; i < work.count; i++)
+        sandbox_drop(sandboxes[i]);
+    group->resizing = false;
+    co_cond_wake_all(&group->changed);
+    if (work.r == 0)
+        group_info(group, arena, ret_info);
+    return work.r;
 }

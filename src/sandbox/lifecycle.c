@@ -129,8 +129,7 @@ static void drive_copy(struct sandbox *sb)
         save_or_log(sb);
         return;
     }
-    free(
-        steal_ptr(sb->clone_of)); /* recorded with what comes next; until then it is copied again */
+    sandbox_forget_source(sb); /* recorded with what comes next; until then it is copied again */
     if (sb->goal != GOAL_STOPPED)
         return;
     bool asked = sb->status == SANDBOX_STOPPING;
@@ -195,6 +194,15 @@ static void drive_start(struct sandbox *sb)
     save_or_log(sb);
 }
 
+static void tell_stopped(struct sandbox *sb, const char *reason)
+{
+    sb->stop_reason = NULL;
+    sandbox_set_status(sb, SANDBOX_STOPPED);
+    sandbox_add_event(sb, "STOP", "SUCCESS",
+                      reason != NULL ? reason : "Sandbox stopped successfully");
+    save_or_log(sb);
+}
+
 static void drive_stop(struct sandbox *sb)
 {
     struct error err;
@@ -212,12 +220,8 @@ static void drive_stop(struct sandbox *sb)
     sandbox_network_stopped(sb);
     tally_stopped(sb);
     sb->stop_reason = NULL;
-    if (sb->goal != GOAL_STOPPED)
-        return;
-    sandbox_set_status(sb, SANDBOX_STOPPED);
-    sandbox_add_event(sb, "STOP", "SUCCESS",
-                      reason != NULL ? reason : "Sandbox stopped successfully");
-    save_or_log(sb);
+    if (sb->goal == GOAL_STOPPED)
+        tell_stopped(sb, reason);
 }
 
 static void drive_delete(struct sandbox *sb)
@@ -262,6 +266,10 @@ static void driver(void *arg)
             sandbox_lost(sb, SANDBOX_FAILED, "Sandbox ended unexpectedly");
         else if (sb->goal == GOAL_STOPPED && sb->up)
             drive_stop(sb);
+        else if (sb->goal == GOAL_STOPPED && sb->status == SANDBOX_STOPPING)
+            tell_stopped(sb, sb->stop_reason); /* before its start had begun */
+        else if (sb->goal == GOAL_RUNNING && sb->status == SANDBOX_STARTING)
+            drive_stop(sb); /* a stop and a start, before either had begun: both were promised */
         else
             break;
     }
@@ -374,7 +382,7 @@ static int record_wish(struct sandboxes *s, const char *workspace, const char *n
                          sandbox_status_text(sb->status), wish->refusal_text);
     if (wish->goal == GOAL_RUNNING &&
         (check_not_over(sb, err) < 0 ||
-         admission_reserve(&s->admission, &sb->promise, PROMISE_ALL, &sb->limits, err) < 0))
+         pools_reserve(s, &sb->promise, PROMISE_ALL, &sb->limits, err) < 0))
         return -1;
     set_wish(sb, actor, wish);
     sandbox_info(sb, arena, ret_info);

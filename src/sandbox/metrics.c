@@ -3,8 +3,9 @@
 /*
  * The sampler: one coroutine that goes round the running sandboxes, a few in one question to the
  * provider, each when its time has come. So a thousand sandboxes cost a question every 150 ms or so
- * and never hold anybody up. What it learns goes into each sandbox's series; a worker thread writes
- * that to files, some minutes' worth of many sandboxes at once.
+ * and never hold anybody up. Those that nobody uses and that use nothing are asked about more
+ * rarely: thousands that are left around would otherwise cost half a core. What it learns goes into
+ * each sandbox's series; a worker thread writes that to files, some minutes' worth of many at once.
  */
 
 #include "sandbox/metrics.h"
@@ -28,6 +29,11 @@
 enum {
     FIRST_SAMPLE_MS = 500,  /* after a start */
     FRESH_MS = 1000,        /* a sample younger than this is not taken again for a reader */
+    QUIET_FACTOR = 6,       /* times rarer, for sandboxes that were not used for … */
+    QUIET_AFTER = 2,        /* … intervals */
+    FLUSH_EVERY_MS = 1000,  /* looking at all of them takes a while */
+    LOOK_EVERY_MS = 50,     /* … so those that are due together are sampled together */
+    ROUND_MAX = 256,        /* sandboxes in one look */
     WRITE_BATCH = 16,       /* sandboxes per turn of the worker */
     WARN_EVERY_MS = 600000, /* about files that cannot be written */
 };
@@ -58,6 +64,10 @@ struct sampler {
     bool stopping;
     struct co_cond wake, ended;
     int64_t warned_ms;
+    int64_t flushed_ms;
+    int64_t next_ms;                  /* when it looks again for those that are due */
+    struct sandbox *round[ROUND_MAX]; /* those that are, held */
+    size_t round_count;
 };
 
 static uint64_t monotonic_usec(void)
@@ -139,9 +149,12 @@ static void take_sample(struct sandbox *sb, const struct warden_sample *sample)
                                         .in_packets = sample->network_in_packets,
                                         .out_packets = sample->network_out_packets};
     note_oom(sb, sample->oom_kills);
+    if (u->sampled_ms != 0)
+        series_add_since(&u->series, u->time_ms, &into);
+    else
+        series_add(&u->series, &into);
     u->sampled_ms = loop_now(sb->owner->loop);
     u->time_ms = into.time_ms;
-    series_add(&u->series, &into);
     u->unsaved = true;
     sandbox_measured(sb);
 }
@@ -297,25 +310,68 @@ void metrics_started(struct sandbox *sb)
     u->oom_kills = 0;
     u->sampled_ms = 0;
     u->due_ms = now + FIRST_SAMPLE_MS;
-    co_cond_wake_all(&sb->owner->sampler->wake);
+    if (u->due_ms < sb->owner->sampler->next_ms)
+        co_cond_wake_all(&sb->owner->sampler->wake);
 }
 
-/* Takes those that are due into the batch, and says when the next of the others is (-1: never). */
-static int64_t collect_due(struct sampler *m, struct batch *batch)
+static bool is_quiet(const struct sampler *m, const struct sandbox *sb, int64_t now)
 {
-    int64_t now = loop_now(m->sandboxes->loop), next = -1;
+    return sb->lower == NULL && sb->usage->sampled_ms != 0 && !sandbox_is_busy(sb) &&
+           now - sb->life.active_ms > (int64_t)m->interval_s * 1000 * QUIET_AFTER;
+}
+
+/* Takes those that are due into the round, and says when to look again: the next of the others may
+ * be due, or a quiet one have been used. */
+static int64_t collect_due(struct sampler *m)
+{
+    const int64_t interval = (int64_t)m->interval_s * 1000;
+    int64_t now = loop_now(m->sandboxes->loop), next = INT64_MAX;
     for (struct sandbox *sb = m->sandboxes->ids; sb != NULL; sb = sb->by_id.next) {
         if (!is_running(sb))
             continue;
         struct usage *u = usage_of(sb);
-        if (u->due_ms <= now && batch->count < STATS_IDS_MAX) {
-            u->due_ms = now + (int64_t)m->interval_s * 1000;
-            batch_add(batch, sb);
+        int64_t due = u->due_ms + (is_quiet(m, sb, now) ? interval * (QUIET_FACTOR - 1) : 0);
+        if (due <= now && m->round_count < ROUND_MAX) {
+            due = u->due_ms = now + interval;
+            sandbox_hold(sb);
+            m->round[m->round_count++] = sb;
         }
-        if (next < 0 || u->due_ms < next)
-            next = u->due_ms;
+        if (due < next)
+            next = due;
     }
-    return next;
+    return next == INT64_MAX || next < now + interval ? next : now + interval;
+}
+
+static bool flush_at_times(struct sampler *m)
+{
+    if (loop_now(m->sandboxes->loop) - m->flushed_ms < FLUSH_EVERY_MS)
+        return false;
+    flush(m, false);
+    m->flushed_ms = loop_now(m->sandboxes->loop);
+    return true;
+}
+
+/* -1: for as long as nothing starts. */
+static int64_t wait_ms(const struct sampler *m, bool flushed)
+{
+    int64_t now = loop_now(m->sandboxes->loop), until = m->next_ms;
+    if (!flushed && m->flushed_ms + FLUSH_EVERY_MS < until)
+        until = m->flushed_ms + FLUSH_EVERY_MS;
+    if (until == INT64_MAX)
+        return -1;
+    return until > now + LOOK_EVERY_MS ? until - now : LOOK_EVERY_MS;
+}
+
+static void run_round(struct sampler *m)
+{
+    struct error err;
+    while (m->round_count > 0 && !m->stopping) {
+        struct batch batch = {.count = 0};
+        while (m->round_count > 0 && batch.count < STATS_IDS_MAX)
+            batch.items[batch.count++] = m->round[--m->round_count];
+        if (batch_run(m->sandboxes, &batch, &err) < 0)
+            log_debug("sampling: %s", err.message);
+    }
 }
 
 static void sampler_run(void *arg)
@@ -324,14 +380,14 @@ static void sampler_run(void *arg)
     struct sandboxes *s = m->sandboxes;
     struct error err;
     while (!m->stopping) {
-        struct batch batch = {.count = 0};
-        flush(m, false);
-        int64_t next = collect_due(m, &batch);
-        if (batch.count == 0) /* nothing can have happened since we looked */
-            co_cond_wait(s->loop, &m->wake, next < 0 ? -1 : next - loop_now(s->loop), &err);
-        else if (batch_run(s, &batch, &err) < 0)
-            log_debug("sampling: %s", err.message);
+        bool flushed = flush_at_times(m);
+        m->next_ms = collect_due(m);
+        if (m->round_count == 0) /* nothing can have happened since we looked */
+            co_cond_wait(s->loop, &m->wake, wait_ms(m, flushed), &err);
+        run_round(m);
     }
+    while (m->round_count > 0)
+        sandbox_drop(m->round[--m->round_count]);
     m->co = NULL;
     co_cond_wake_all(&m->ended);
 }

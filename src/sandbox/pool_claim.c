@@ -111,6 +111,7 @@ int sandbox_claim(struct sandbox *sb, struct error *err)
     if (sandbox_plan(sb, &plan, err) < 0)
         return -1;
     plan.spare = sb->limits_stay;
+    sandbox_agent_expect(sb); /* it has time for us while the warden is at work */
     if (p->ops->claim(p, &plan, err) < 0)
         return -1;
     if (sb->exited)

@@ -342,7 +342,22 @@ void pools_exited(struct sandboxes *s, const char *id)
     pools_wake(s);
 }
 
-bool pools_make_room(struct sandboxes *s)
+/* --- giving way --- */
+
+/* Whether it could be promised if there were no spares. */
+static bool would_do(const struct sandboxes *s, struct promise promise, enum promise_kind kind,
+                     const struct spec_limits *limits)
+{
+    struct admission without = s->admission;
+    for (const struct pool *pool = s->pools->names; pool != NULL; pool = pool->by_name.next)
+        for (const struct spare *at = pool->oldest; at != NULL; at = at->next) {
+            struct promise spare = at->promise;
+            admission_release(&without, &spare);
+        }
+    return admission_reserve(&without, &promise, kind, limits, NULL) == 0;
+}
+
+static bool give_up_one(struct sandboxes *s)
 {
     for (struct pool *pool = s->pools->names; pool != NULL; pool = pool->by_name.next) {
         struct spare *spare = pool_pop(pool);
@@ -355,6 +370,20 @@ bool pools_make_room(struct sandboxes *s)
         return true;
     }
     return false;
+}
+
+int pools_reserve(struct sandboxes *s, struct promise *promise, enum promise_kind kind,
+                  const struct spec_limits *limits, struct error *err)
+{
+    if (admission_reserve(&s->admission, promise, kind, limits, err) == 0)
+        return 0;
+    if (!would_do(s, *promise, kind, limits))
+        return -1;
+    pools_wake(s); /* others are made when there is room again */
+    while (give_up_one(s))
+        if (admission_reserve(&s->admission, promise, kind, limits, err) == 0)
+            return 0;
+    return -1;
 }
 
 /* A new provider does not know which of the sandboxes that it found were spare. */

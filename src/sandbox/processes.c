@@ -87,7 +87,7 @@ static int check_shell(const struct sandbox *sb, const struct agent_exec *exec, 
 {
     if (exec->command != NULL)
         return trust_check_shell(&sb->security, "a command line", err);
-    return exec->argv.len == 0 ? 0 : trust_check_program(&sb->security, exec->argv.data, err);
+    return trust_check_program(&sb->security, exec->argv, err);
 }
 
 int process_exec_request(struct sandbox *sb, const char *actor, const struct agent_exec *exec,

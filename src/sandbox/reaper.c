@@ -66,7 +66,7 @@ static int64_t from_wall(int64_t wall_ms, const struct lifespan_clock *now)
     return now->loop_ms - (wall_ms < now->wall_ms ? now->wall_ms - wall_ms : 0);
 }
 
-static bool is_busy(const struct sandbox *sb)
+bool sandbox_is_busy(const struct sandbox *sb)
 {
     return sb->life.streams > 0 || sb->tunnels > sb->idle_tunnel_count || sb->log_followers > 0 ||
            (sb->agent != NULL && channel_calls(sb->agent) > 0);
@@ -76,7 +76,7 @@ static struct lifespan_facts facts_of(const struct sandbox *sb)
 {
     return (struct lifespan_facts){
         .running = sb->status == SANDBOX_RUNNING,
-        .busy = is_busy(sb),
+        .busy = sandbox_is_busy(sb),
         .created_ms = sb->created_ms,
         .ttl_from_ms = sb->life.ttl_from_ms,
         .active_ms = sb->life.active_ms,
@@ -149,7 +149,7 @@ void sandbox_life_changed(struct sandbox *sb)
         at = end.at_ms;
     /* One that is in use cannot have been idle for long enough any earlier than that. */
     if (sb->life.rules.idle_s != 0 && now.loop_ms + sb->life.rules.idle_s * 1000 < at &&
-        is_busy(sb))
+        sandbox_is_busy(sb))
         at = now.loop_ms + sb->life.rules.idle_s * 1000;
     if (at == INT64_MAX)
         timer_stop(&sb->life.timer);
@@ -201,7 +201,7 @@ void sandbox_life_info(const struct sandbox *sb, struct sandbox_info *info)
 {
     const struct lifespan_clock now = clock_of(sb->owner);
     struct lifespan_end end;
-    bool busy = is_busy(sb);
+    bool busy = sandbox_is_busy(sb);
     info->lifespan = sb->life.rules;
     info->used_ms = to_wall(busy ? now.loop_ms : sb->life.active_ms, &now);
     if (sb->life.rules.idle_s != 0 && !busy)
@@ -335,7 +335,7 @@ static bool is_group_idle(struct sandbox *sb)
         struct sandbox *other = members[i];
         int64_t now = loop_now(loop);
         if (!other->gone && other->status == SANDBOX_RUNNING && until <= now) {
-            if (is_busy(other))
+            if (sandbox_is_busy(other))
                 until = now + span;
             else if (!look_inside(other))
                 until = now + UNKNOWN_MS;

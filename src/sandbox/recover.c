@@ -108,7 +108,7 @@ static bool resume_clone(struct sandbox *sb)
     if (sb->clone_of == NULL || sb->status == SANDBOX_FAILED || sb->goal == GOAL_DELETED)
         return false;
     if (sb->up) {
-        free(steal_ptr(sb->clone_of));
+        sandbox_forget_source(sb);
         return false;
     }
     if (!sb->enabled && sb->status == SANDBOX_CREATING)

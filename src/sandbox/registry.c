@@ -62,7 +62,7 @@ static void sandbox_free(struct sandbox *sb)
     sandbox_network_release(sb);
     free(sb->env);
     metadata_release(&sb->metadata);
-    free(sb->clone_of);
+    sandbox_forget_source(sb);
     if (sb->group != NULL)
         group_drop(sb->group);
     free(sb);
@@ -86,6 +86,7 @@ static int copy_strings(struct sandbox *sb, const struct store_sandbox *row)
     sb->image = strdup(row->image);
     sb->env = malloc(row->env.len + 1);
     sb->clone_of = row->clone_of == NULL ? NULL : strdup(row->clone_of);
+    sb->owner->clones += sb->clone_of != NULL;
     struct sandbox_resources resources = {
         .cpu = row->cpu, .memory = row->memory, .disk = row->disk};
     resources_unpack(row->resources, &resources);
@@ -123,13 +124,14 @@ static int enter_group(struct sandbox *sb, const struct store_sandbox *row, stru
 struct sandbox *sandbox_new(struct sandboxes *s, const struct store_sandbox *row, struct error *err)
 {
     struct sandbox *sb = calloc(1, sizeof(*sb));
+    if (sb != NULL)
+        sb->owner = s;
     if (sb == NULL || copy_strings(sb, row) < 0) {
         error_sys(err, "allocating a sandbox");
         if (sb != NULL)
             sandbox_free(sb);
         return NULL;
     }
-    sb->owner = s;
     sb->enabled = row->enabled;
     sb->revision = row->revision;
     sb->unsettled = row->unsettled;

@@ -92,6 +92,23 @@ void series_add(struct series *series, const struct series_sample *sample)
     }
 }
 
+void series_add_since(struct series *series, int64_t before_ms, const struct series_sample *sample)
+{
+    const int64_t width_ms = (int64_t)series->fine_width * 1000;
+    int64_t steps = (sample->time_ms - before_ms + width_ms / 2) / width_ms;
+    struct series_sample part = *sample;
+    if (steps < 2 || steps > SERIES_FILL_MAX) {
+        series_add(series, sample);
+        return;
+    }
+    part.cpu_usec /= (uint64_t)steps;
+    part.cpu_elapsed_usec /= (uint64_t)steps;
+    for (int64_t i = 1; i <= steps; i++) {
+        part.time_ms = i == steps ? sample->time_ms : before_ms + i * width_ms;
+        series_add(series, &part);
+    }
+}
+
 /* --- the image --- */
 
 void series_image_init(struct series_image *image, uint32_t fine_width)

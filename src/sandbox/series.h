@@ -30,7 +30,8 @@ enum {
     SERIES_QUARTER_SLOTS = 7 * 24 * 4,
     SERIES_SLOTS = SERIES_FINE_SLOTS + SERIES_MINUTE_SLOTS + SERIES_QUARTER_SLOTS,
     SERIES_KEPT_S = SERIES_QUARTER_SLOTS * 15 * 60,
-    SERIES_PENDING_MAX = 8,
+    SERIES_PENDING_MAX = 16,
+    SERIES_FILL_MAX = 6,
     SERIES_FLUSH_AT = 6, /* pending points that make writing worth while */
 };
 
@@ -83,6 +84,10 @@ struct series {
 /* fine_width: seconds between samples, 1…60. */
 void series_init(struct series *series, uint32_t fine_width);
 void series_add(struct series *series, const struct series_sample *sample);
+/* The same, as if it had been measured every fine_width since the last sample, of before_ms: for
+ * one that was left alone because nothing happened in it. Longer gaps than of SERIES_FILL_MAX
+ * samples stay what they are. */
+void series_add_since(struct series *series, int64_t before_ms, const struct series_sample *sample);
 
 /* An image that holds nothing. */
 void series_image_init(struct series_image *image, uint32_t fine_width);

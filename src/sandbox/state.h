@@ -151,10 +151,11 @@ struct group {
     char created_by[ACTOR_MAX], updated_by[ACTOR_MAX];
     struct sandbox *members; /* oldest first */
     unsigned member_count;
-    bool driven; /* a coroutine brings it to its end */
-    bool gone;   /* no longer in the map */
+    bool driven;   /* a coroutine brings it to its end */
+    bool gone;     /* no longer in the map */
+    bool resizing; /* somebody changes the limits of all its members */
     unsigned refs;
-    struct co_cond changed; /* woken when a member comes or goes, and at the end */
+    struct co_cond changed; /* woken when a member comes or goes, after resizing, and at the end */
     UT_hash_handle by_name;
 };
 
@@ -198,6 +199,7 @@ struct sandboxes {
     unsigned monitors_running;
     struct co_cond monitors_ended;
     unsigned starting; /* sandboxes that somebody waits for */
+    unsigned clones;   /* sandboxes with a clone_of */
     struct pools *pools;
     struct networks networks;
 };
@@ -306,6 +308,8 @@ const struct store_lifespan *sandbox_life_row(const struct sandbox *sb, struct a
 void sandbox_life_save(struct sandbox *sb);
 /* Somebody has just used it, or something in it has used the cpu. */
 void sandbox_used(struct sandbox *sb);
+/* Whether somebody is waiting for it, or connected to something in it. */
+bool sandbox_is_busy(const struct sandbox *sb);
 /* A connection into it that lasts. */
 void sandbox_stream_begin(struct sandbox *sb);
 void sandbox_stream_end(struct sandbox *sb);
@@ -342,8 +346,10 @@ void pools_wake(struct sandboxes *s);
 bool pools_know(const struct sandboxes *s, const char *id);
 /* A spare's pid 1 ended; the provider was started anew. */
 void pools_exited(struct sandboxes *s, const char *id);
-/* Gives up a spare for the sake of what it is promised; false when there is none. */
-bool pools_make_room(struct sandboxes *s);
+/* admission_reserve(), to which spares give way: what nobody has asked for yet is worth less than
+ * what somebody asks for now. None goes when all of them together would not be enough. */
+int pools_reserve(struct sandboxes *s, struct promise *promise, enum promise_kind kind,
+                  const struct spec_limits *limits, struct error *err);
 void pools_reconnected(struct sandboxes *s);
 
 /* pool_claim.c */
@@ -357,6 +363,8 @@ void pools_abandon(struct sandbox *sb);
 int sandbox_claim(struct sandbox *sb, struct error *err);
 
 /* clone.c */
+/* It has its files now, or is gone. */
+void sandbox_forget_source(struct sandbox *sb);
 /* Gives a clone its files. */
 int sandbox_copy_once(struct sandbox *sb, struct error *err);
 /* Ends the copy under way, if there is one, and has what it made removed. */
@@ -368,6 +376,15 @@ int sandbox_wait_for_clones(struct sandbox *source, bool copying, struct error *
 /* update.c */
 /* After a crash in the middle of a change: brings the kernel's limits in line with the record's. */
 void sandbox_restore_limits(struct sandbox *sb);
+/*
+ * sandboxes_update() of several that are held, as one: with an error, or after a crash before the
+ * end, none of them has changed; the message names the one that was refused. Those that go
+ * meanwhile are left out. Nobody may change the same ones in this way at the same time. Of the
+ * request name, revision and enabled mean nothing.
+ */
+int sandboxes_update_all(struct sandbox **sandboxes, size_t count,
+                         const struct sandbox_update *request, struct arena *arena,
+                         struct error *err);
 
 /* processes.c */
 /* The sandbox's own variables with `over` laid over them. */
@@ -386,6 +403,8 @@ int sandbox_agent(struct sandboxes *s, const char *workspace, const char *name,
 /* The first half of it: found, and running. */
 int sandbox_running(struct sandboxes *s, const char *workspace, const char *name,
                     struct sandbox **ret_sandbox, struct error *err);
+/* Connects ahead of the first question, if that can be done: on the driver, while it starts. */
+void sandbox_agent_expect(struct sandbox *sb);
 void sandbox_agent_close(struct sandbox *sb);
 
 /* monitors.c */

@@ -279,29 +279,61 @@ const char *trust_cpu(const struct trust_options *options, struct arena *arena)
 
 /* ---- commands ---- */
 
-static int refuse_shell(const char *what, struct error *err)
+static int refuse_shell(const char *what, const char *verb, struct error *err)
 {
     return error_set(err, ERROR_SHELL_NOT_ALLOWED,
-                     "%s needs a shell, which this sandbox does not allow "
+                     "%s %s a shell, which this sandbox does not allow "
                      "(spec.security.allow_shell); a program and its arguments work, as "
                      "\"command\": [\"python3\", \"-c\", \"print(1)\"]",
-                     what);
+                     what, verb);
 }
 
 int trust_check_shell(const struct trust_options *options, const char *what, struct error *err)
 {
-    return options->allow_shell ? 0 : refuse_shell(what, err);
+    return options->allow_shell ? 0 : refuse_shell(what, "needs", err);
 }
 
-int trust_check_program(const struct trust_options *options, const char *program, struct error *err)
+/* "pip3.11" is a pip: the name, and a version. */
+static bool is_version_of(const char *name, const char *of)
+{
+    size_t len = strlen(of);
+    return strncmp(name, of, len) == 0 && strspn(name + len, "0123456789.") == strlen(name + len);
+}
+
+/* pip by its name, or as a module: python3 -I -m pip. */
+static bool is_pip(const char *name, struct slice argv)
+{
+    bool module = false, first = true;
+    if (is_version_of(name, "pip"))
+        return true;
+    if (!is_version_of(name, "python"))
+        return false;
+    strv_each (item, argv) {
+        if (module || strcmp(item, "-mpip") == 0)
+            return !module || strcmp(item, "pip") == 0;
+        module = strcmp(item, "-m") == 0;
+        if (!first && (item[0] != '-' || strcmp(item, "-c") == 0))
+            return false;
+        first = false;
+    }
+    return false;
+}
+
+int trust_check_program(const struct trust_options *options, struct slice argv, struct error *err)
 {
     static const char *const shells[] = {"sh",  "bash", "dash", "ash",  "zsh",     "ksh",
                                          "csh", "tcsh", "fish", "mksh", "busybox", "rbash"};
-    const char *slash = strrchr(program, '/');
-    const char *name = slash == NULL ? program : slash + 1;
-    for (size_t i = 0; !options->allow_shell && i < ARRAY_LEN(shells); i++)
+    if (options->allow_shell || argv.len == 0)
+        return 0;
+    const char *slash = strrchr(argv.data, '/');
+    const char *name = slash == NULL ? argv.data : slash + 1;
+    for (size_t i = 0; i < ARRAY_LEN(shells); i++)
         if (strcmp(name, shells[i]) == 0)
-            return refuse_shell(name, err);
+            return refuse_shell(name, "is", err);
+    if (is_pip(name, argv))
+        return error_set(err, ERROR_SHELL_NOT_ALLOWED,
+                         "pip starts what packages bring along, which this sandbox does not allow "
+                         "(spec.security.allow_shell): use an image that has them");
     return 0;
 }
 

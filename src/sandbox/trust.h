@@ -135,9 +135,9 @@ const char *trust_cpu(const struct trust_options *options, struct arena *arena);
 /* SHELL_NOT_ALLOWED where only programs are run. `what` is what was asked for ("a terminal", "a
  * Bash context"), as the message has it. */
 int trust_check_shell(const struct trust_options *options, const char *what, struct error *err);
-/* The same for a program and its arguments: a shell by its name is one, whoever starts it. */
-int trust_check_program(const struct trust_options *options, const char *program,
-                        struct error *err);
+/* The same for a program and its arguments: a shell by its name is one, whoever starts it, and so
+ * is pip, which runs what packages say. */
+int trust_check_program(const struct trust_options *options, struct slice argv, struct error *err);
 
 /* The time-out that a command gets, for one that was asked for (0: none). */
 uint64_t trust_timeout_ms(const struct trust_options *options, uint64_t asked_ms);

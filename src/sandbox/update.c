@@ -7,7 +7,8 @@
  *
  * Limits are in two places, the kernel and the record, so a crash can leave them apart: the record
  * is marked before the kernel is touched, and recovery gives a marked sandbox's kernel the limits
- * of its record, which are the old ones until everything is done.
+ * of its record, which are the old ones until everything is done. Several sandboxes are changed as
+ * one by the same means: first the kernel's limits of each, then all records in one transaction.
  */
 
 #include "sandbox/sandbox.h"
@@ -20,6 +21,7 @@
 #include "base/log.h"
 #include "base/timetext.h"
 #include "loop/co.h"
+#include "loop/task.h"
 #include "sandbox/create.h"
 #include "sandbox/metadata.h"
 
@@ -34,6 +36,8 @@ struct change {
     size_t env_len;
     struct sandbox_metadata metadata;
     struct lifespan lifespan;
+    struct spec_limits before; /* what it had */
+    bool waits;                /* the kernel has the new limits, and the record has not */
 };
 
 static void change_release(struct change *change)
@@ -253,8 +257,8 @@ static int apply_once(struct sandbox *sb, struct error *err)
 
 static bool in_between(const struct sandbox *sb)
 {
-    return sb->status == SANDBOX_CREATING || sb->status == SANDBOX_STARTING ||
-           sb->status == SANDBOX_STOPPING;
+    return !sb->gone && (sb->status == SANDBOX_CREATING || sb->status == SANDBOX_STARTING ||
+                         sb->status == SANDBOX_STOPPING);
 }
 
 static int check_alive(const struct sandbox *sb, struct error *err)
@@ -269,7 +273,7 @@ static void mark(struct sandbox *sb, bool unsettled)
 {
     struct error err;
     sb->unsettled = unsettled;
-    if (!sb->gone && sandbox_save(sb, false, &err) < 0)
+    if (check_alive(sb, &err) == 0 && sandbox_save(sb, false, &err) < 0)
         log_error("sandbox %s: recording its state: %s", sb->id, err.message);
 }
 
@@ -285,7 +289,7 @@ static int change_limits(struct sandbox *sb, const struct spec_limits *limits, s
             return -1;
     struct admission *admission = &sb->owner->admission;
     if (check_alive(sb, err) < 0 ||
-        admission_reserve(admission, &sb->promise, sb->promise.kind, limits, err) < 0)
+        pools_reserve(sb->owner, &sb->promise, sb->promise.kind, limits, err) < 0)
         return -1;
     mark(sb, true);
     sb->limits = *limits;
@@ -311,9 +315,29 @@ void sandbox_restore_limits(struct sandbox *sb)
 
 /* ---- all of it ---- */
 
-/* Nothing waits in here until everything is in place. */
-static int commit(struct sandbox *sb, const struct sandbox_update *request, struct change *change,
-                  struct error *err)
+/* Up to here it can be undone. What fails because it is being deleted is SANDBOX_NOT_FOUND. */
+static int prepare(struct sandbox *sb, const struct sandbox_update *request, struct arena *arena,
+                   struct change *change, struct error *err)
+{
+    change->before = sb->limits;
+    change->waits = plan_change(sb, request, arena, change, err) == 0 &&
+                    change_limits(sb, &change->limits, err) == 0;
+    return check_alive(sb, err) < 0 || !change->waits ? -1 : 0;
+}
+
+static void undo(struct sandbox *sb, struct change *change)
+{
+    struct error err;
+    if (!change->waits || check_alive(sb, &err) < 0)
+        return;
+    if (change_limits(sb, &change->before, &err) == 0)
+        mark(sb, false);
+    else
+        log_error("sandbox %s: giving its limits back: %s", sb->id, err.message);
+}
+
+/* It is what it was to become. Nothing waits; it is to be recorded next. */
+static void take(struct sandbox *sb, const struct sandbox_update *request, struct change *change)
 {
     struct error ignored;
     struct change old = {.resources = sb->resources,
@@ -340,7 +364,6 @@ static int commit(struct sandbox *sb, const struct sandbox_update *request, stru
         sandbox_add_event(sb, "RESIZE", "SUCCESS", request->resized);
     else
         sandbox_add_event(sb, "UPDATE", "SUCCESS", "Sandbox updated successfully");
-    return sandbox_save(sb, true, err);
 }
 
 /* Switching it on or off starts or stops it; what is already so is fine. */
@@ -365,20 +388,17 @@ static int update(struct sandbox *sb, const struct sandbox_update *request, stru
                   struct error *err)
 {
     _cleanup_(change_release) struct change change = {0};
-    const struct spec_limits before = sb->limits;
-    struct error ignored;
     bool was = sb->enabled;
-    if (plan_change(sb, request, arena, &change, err) < 0 ||
-        change_limits(sb, &change.limits, err) < 0 || check_alive(sb, err) < 0)
+    if (prepare(sb, request, arena, &change, err) < 0)
         return -1;
     /* Somebody else can have taken the external id while the limits were changed. */
     if (sandbox_check_external(sb->owner, sb->workspace, change.metadata.external_id, sb, err) <
         0) {
-        if (change_limits(sb, &before, &ignored) == 0)
-            mark(sb, false);
+        undo(sb, &change);
         return -1;
     }
-    if (commit(sb, request, &change, err) < 0)
+    take(sb, request, &change);
+    if (sandbox_save(sb, true, err) < 0)
         return -1;
     return follow_enabled(sb, request, was, arena, err);
 }
@@ -393,14 +413,40 @@ static bool changes_nothing(const struct sandbox_update *request)
            request->lifespan == NULL;
 }
 
-/* One at a time, and whoever waits looks at the revision when its turn has come. */
-static int update_in_turn(struct sandbox *sb, const struct sandbox_update *request,
-                          struct arena *arena, struct error *err)
+static int wait_for_turn(struct sandbox *sb, struct error *err)
 {
     while (sb->updating)
         if (co_cond_wait(sb->owner->loop, &sb->changed, WAIT_MS, err) < 0)
             return -1;
-    if (check_alive(sb, err) < 0)
+    return check_alive(sb, err);
+}
+
+static void end_turn(struct sandbox *sb)
+{
+    sb->updating = false;
+    co_cond_wake_all(&sb->changed);
+}
+
+struct work {
+    struct sandbox *sb;
+    const struct sandbox_update *request;
+    struct arena *arena;
+    struct error *err;
+    int r;
+};
+
+static void update_main(void *arg)
+{
+    struct work *work = arg;
+    work->r = update(work->sb, work->request, work->arena, work->err);
+}
+
+/* One at a time, and whoever waits looks at the revision when its turn has come. Once begun it is
+ * brought to its end, or taken back, whether the caller is still there or not. */
+static int update_in_turn(struct sandbox *sb, const struct sandbox_update *request,
+                          struct arena *arena, struct error *err)
+{
+    if (wait_for_turn(sb, err) < 0)
         return -1;
     if (request->revision != 0 &&
         sandboxes_check_revision(sb->owner, sb->workspace, sb->id, request->revision, err) < 0)
@@ -408,10 +454,12 @@ static int update_in_turn(struct sandbox *sb, const struct sandbox_update *reque
     if (changes_nothing(request))
         return 0;
     sb->updating = true;
-    int r = update(sb, request, arena, err);
-    sb->updating = false;
-    co_cond_wake_all(&sb->changed);
-    return r;
+    struct work work = {sb, request, arena, err, -1};
+    struct task task;
+    if (task_start(sb->owner->loop, &task, update_main, &work, err) == 0)
+        task_join(&task);
+    end_turn(sb);
+    return work.r;
 }
 
 int sandboxes_update(struct sandboxes *s, const struct sandbox_update *request, struct arena *arena,
@@ -434,4 +482,69 @@ int sandboxes_update(struct sandboxes *s, const struct sandbox_update *request, 
         return sandboxes_set_network(s, &network, arena, ret_info, err);
     sandbox_info(sb, arena, ret_info);
     return 0;
+}
+
+/* ---- several as one ---- */
+
+/* One that goes meanwhile is left out. */
+static int prepare_next(struct sandbox *sb, const struct sandbox_update *request,
+                        struct arena *arena, struct change *change, bool *ret_turn,
+                        struct error *err)
+{
+    struct error why;
+    int r = wait_for_turn(sb, &why);
+    if (r == 0) {
+        sb->updating = *ret_turn = true;
+        r = prepare(sb, request, arena, change, &why);
+    }
+    if (r == 0 || why.code == ERROR_SANDBOX_NOT_FOUND)
+        return 0;
+    *err = why;
+    return error_prefix(err, "sandbox \"%s\"", sb->name);
+}
+
+/* Nothing waits before the one transaction. */
+static int record_all(struct sandbox **sandboxes, size_t count, struct change *changes,
+                      const struct sandbox_update *request, struct arena *arena, struct error *err)
+{
+    struct store_sandbox *rows = arena_alloc(arena, (count + 1) * sizeof(*rows));
+    struct store_event *events = arena_alloc(arena, (count + 1) * sizeof(*events));
+    struct error ignored;
+    size_t alive = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (!changes[i].waits || check_alive(sandboxes[i], &ignored) < 0)
+            continue;
+        take(sandboxes[i], request, &changes[i]);
+        sandbox_row(sandboxes[i], arena, &rows[alive], &events[alive]);
+        alive++;
+    }
+    return count == 0 ? 0
+                      : store_put_sandboxes(sandboxes[0]->owner->store, rows, events, alive, err);
+}
+
+int sandboxes_update_all(struct sandbox **sandboxes, size_t count,
+                         const struct sandbox_update *request, struct arena *arena,
+                         struct error *err)
+{
+    struct change *changes = arena_alloc(arena, (count + 1) * sizeof(*changes));
+    bool *turns = arena_alloc(arena, (count + 1) * sizeof(*turns));
+    int r = 0;
+    size_t done = 0;
+    memset(changes, 0, (count + 1) * sizeof(*changes));
+    memset(turns, 0, (count + 1) * sizeof(*turns));
+    while (r == 0 && done < count) {
+        r = prepare_next(sandboxes[done], request, arena, &changes[done], &turns[done], err);
+        done++;
+    }
+    if (r == 0)
+        r = record_all(sandboxes, count, changes, request, arena, err);
+    else
+        for (size_t i = done; i-- > 0;)
+            undo(sandboxes[i], &changes[i]);
+    for (size_t i = 0; i < done; i++) {
+        if (turns[i])
+            end_turn(sandboxes[i]);
+        change_release(&changes[i]);
+    }
+    return r;
 }

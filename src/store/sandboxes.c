@@ -121,6 +121,28 @@ int store_put_sandbox(struct store *store, const struct store_sandbox *row,
     return store_change(store, put_sandbox, &put, err);
 }
 
+struct put_all {
+    const struct store_sandbox *rows;
+    const struct store_event *events;
+    size_t count;
+};
+
+static int put_sandboxes(struct sql_db *db, void *arg, struct error *err)
+{
+    const struct put_all *put = arg;
+    for (size_t i = 0; i < put->count; i++)
+        if (store_put_sandbox_in(db, &put->rows[i], &put->events[i], err) < 0)
+            return -1;
+    return 0;
+}
+
+int store_put_sandboxes(struct store *store, const struct store_sandbox *rows,
+                        const struct store_event *events, size_t count, struct error *err)
+{
+    struct put_all put = {rows, events, count};
+    return store_change(store, put_sandboxes, &put, err);
+}
+
 struct add_notes {
     const char *id;
     const struct store_note *notes;

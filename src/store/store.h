@@ -93,6 +93,9 @@ int store_load_all(struct store *store, const struct store_load *load, struct er
  * newest EVENTS_KEPT_MAX events. ALREADY_EXISTS when the workspace has another one of that name. */
 int store_put_sandbox(struct store *store, const struct store_sandbox *row,
                       const struct store_event *event, struct error *err);
+/* Several, with an event each, all or none. */
+int store_put_sandboxes(struct store *store, const struct store_sandbox *rows,
+                        const struct store_event *events, size_t count, struct error *err);
 /* Appends lines to a sandbox's log, and keeps the newest NOTES_KEPT_MAX. */
 int store_add_notes(struct store *store, const char *id, const struct store_note *notes,
                     size_t count, struct error *err);

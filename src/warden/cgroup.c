@@ -372,13 +372,10 @@ struct group_removal {
 static int remove_group(int dirfd, const char *name, void *arg)
 {
     struct group_removal *removal = arg;
-    struct stat st;
-    if (fstatat(dirfd, name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISDIR(st.st_mode))
-        return 0;
-    if (unlinkat(dirfd, name, AT_REMOVEDIR) == 0 || errno == ENOENT)
+    if (unlinkat(dirfd, name, AT_REMOVEDIR) == 0 || errno == ENOENT || errno == ENOTDIR)
         return 0;
     /* EBUSY says either: it has a process, or it has child groups. */
-    int r = dir_each(dirfd, name, remove_group, arg, removal->err);
+    int r = dir_each_dir(dirfd, name, remove_group, arg, removal->err);
     if (r != 0)
         return r;
     if (unlinkat(dirfd, name, AT_REMOVEDIR) == 0 || errno == ENOENT)

@@ -198,8 +198,9 @@ struct cgroup_knob {
     char value[48];
     bool optional; /* not in every kernel */
 };
-/* Writes them in order; when one fails, those before it get their old values back. */
-int cgroup_write_knobs(const struct cgroups *cgroups, const char *id,
+/* Writes them in order; when one fails, those before it get their old values back, unless the group
+ * is a fresh one, which goes then. */
+int cgroup_write_knobs(const struct cgroups *cgroups, const char *id, bool fresh,
                        const struct cgroup_knob *knobs, size_t count, struct error *err);
 uint64_t cgroup_read_number(int dirfd, const char *id, const char *file); /* 0: no number */
 int cgroup_delegate_v1(const struct cgroups *cgroups, const char *id, uid_t owner,

@@ -41,7 +41,7 @@ int cgroup_memory_in_use(struct error *err, uint64_t used, uint64_t wanted)
                      used >> 20, wanted >> 20);
 }
 
-int cgroup_write_knobs(const struct cgroups *cgroups, const char *id,
+int cgroup_write_knobs(const struct cgroups *cgroups, const char *id, bool fresh,
                        const struct cgroup_knob *knobs, size_t count, struct error *err)
 {
     char path[KNOB_PATH_MAX], before[KNOBS_MAX][KNOB_TEXT_MAX];
@@ -50,7 +50,8 @@ int cgroup_write_knobs(const struct cgroups *cgroups, const char *id,
         int parent = cgroups->parents[knobs[i].tree];
         knob_path(path, id, knobs[i].file);
         before[i][0] = '\0';
-        file_read_at(parent, path, before[i], sizeof(before[i]), NULL);
+        if (!fresh)
+            file_read_at(parent, path, before[i], sizeof(before[i]), NULL);
         if (file_write_at(parent, path, knobs[i].value, &failure) == 0 ||
             (knobs[i].optional && failure.sys == ENOENT))
             continue;

@@ -16,6 +16,7 @@
 
 #include "base/cleanup.h"
 #include "warden/files.h"
+#include "wire/birth.h"
 
 enum { PATH_SIZE = 64 };
 
@@ -28,8 +29,6 @@ static const enum cgroup_tree trees[] = {CGROUP_UNIFIED, CGROUP_MEMORY, CGROUP_C
  * to keep what the limit does not allow. The first counter of the machine has the kernel patch its
  * code, for which a sandbox should not have to wait: so the parent has one too, without end.
  */
-enum { SOCKETS_SHARE = 4 };
-
 #define SOCKETS_FILE "memory.kmem.tcp.limit_in_bytes"
 
 static void limit_sockets(const struct cgroups *cgroups, const char *id, uint64_t memory_bytes)
@@ -37,7 +36,8 @@ static void limit_sockets(const struct cgroups *cgroups, const char *id, uint64_
     char path[PATH_SIZE];
     snprintf(path, sizeof(path), "%s/" SOCKETS_FILE, id);
     /* Not every kernel has it; and what is in use cannot be taken back. */
-    cgroup_write_number(cgroups->parents[CGROUP_MEMORY], path, memory_bytes / SOCKETS_SHARE, NULL);
+    cgroup_write_number(cgroups->parents[CGROUP_MEMORY], path, memory_bytes / AGENT_SOCKETS_SHARE,
+                        NULL);
 }
 
 static int prepare(struct cgroups *cgroups, struct error *err)
@@ -57,9 +57,11 @@ static struct cgroup_knob knob(enum cgroup_tree tree, const char *file, uint64_t
     return knob;
 }
 
+enum change { FRESH, GROWS, SHRINKS };
+
 /* Memory and swap together may never be less than memory alone: whoever grows, grows that first. */
 static int set_limits(const struct cgroups *cgroups, const char *id,
-                      const struct cgroup_limits *limits, bool grows, struct error *err)
+                      const struct cgroup_limits *limits, enum change change, struct error *err)
 {
     const struct cpu_quota cpu = cgroup_cpu_quota(limits->cpu_millis);
     struct cgroup_knob memory = knob(CGROUP_MEMORY, "memory.limit_in_bytes", limits->memory_bytes);
@@ -67,13 +69,13 @@ static int set_limits(const struct cgroups *cgroups, const char *id,
         knob(CGROUP_MEMORY, "memory.memsw.limit_in_bytes", limits->memory_bytes);
     both.optional = true;
     const struct cgroup_knob knobs[] = {
-        grows ? both : memory,
-        grows ? memory : both,
+        change == GROWS ? both : memory,
+        change == GROWS ? memory : both,
         knob(CGROUP_CPU, "cpu.cfs_period_us", cpu.period_us),
         knob(CGROUP_CPU, "cpu.cfs_quota_us", cpu.quota_us),
         knob(CGROUP_PIDS, "pids.max", limits->pids_max),
     };
-    return cgroup_write_knobs(cgroups, id, knobs, ARRAY_LEN(knobs), err);
+    return cgroup_write_knobs(cgroups, id, change == FRESH, knobs, ARRAY_LEN(knobs), err);
 }
 
 /* Making a limit smaller than what is in use first takes back what the kernel can, and is refused
@@ -84,7 +86,8 @@ static int resize(const struct cgroups *cgroups, const char *id, const struct cg
     int memory = cgroups->parents[CGROUP_MEMORY];
     uint64_t before = cgroup_read_number(memory, id, "memory.limit_in_bytes");
     struct error failure;
-    if (set_limits(cgroups, id, limits, limits->memory_bytes > before, &failure) == 0) {
+    if (set_limits(cgroups, id, limits, limits->memory_bytes > before ? GROWS : SHRINKS,
+                   &failure) == 0) {
         limit_sockets(cgroups, id, limits->memory_bytes);
         return cgroup_limit_io(cgroups, id, &limits->io, true, err);
     }
@@ -103,7 +106,7 @@ static int limit(const struct cgroups *cgroups, const char *id, const struct cgr
         if (mkdirat(cgroups->parents[tree], id, 0755) < 0)
             return error_sys(err, "making the cgroup %s", id);
     bool io = io_limits_any(&limits->io) && cgroup_has_io(cgroups);
-    if (set_limits(cgroups, id, limits, false, err) < 0 ||
+    if (set_limits(cgroups, id, limits, FRESH, err) < 0 ||
         cgroup_limit_io(cgroups, id, &limits->io, false, err) < 0)
         return -1;
     limit_sockets(cgroups, id, limits->memory_bytes);

@@ -39,7 +39,7 @@ static int prepare(struct cgroups *cgroups, struct error *err)
 }
 
 static int set_limits(const struct cgroups *cgroups, const char *id,
-                      const struct cgroup_limits *limits, struct error *err)
+                      const struct cgroup_limits *limits, bool fresh, struct error *err)
 {
     struct cgroup_knob knobs[] = {
         {.tree = CGROUP_UNIFIED, .file = "memory.max"},
@@ -50,7 +50,7 @@ static int set_limits(const struct cgroups *cgroups, const char *id,
     snprintf(knobs[0].value, sizeof(knobs[0].value), "%" PRIu64, limits->memory_bytes);
     cgroup_format_cpu_max(limits->cpu_millis, knobs[2].value, sizeof(knobs[2].value));
     snprintf(knobs[3].value, sizeof(knobs[3].value), "%" PRIu64, limits->pids_max);
-    return cgroup_write_knobs(cgroups, id, knobs, ARRAY_LEN(knobs), err);
+    return cgroup_write_knobs(cgroups, id, fresh, knobs, ARRAY_LEN(knobs), err);
 }
 
 /* memory.max would be accepted whatever is in use, and then enforced by killing: so what can be
@@ -69,7 +69,7 @@ static int resize(const struct cgroups *cgroups, const char *id, const struct cg
     }
     if (used > wanted)
         return cgroup_memory_in_use(err, used, wanted);
-    if (set_limits(cgroups, id, limits, err) < 0)
+    if (set_limits(cgroups, id, limits, false, err) < 0)
         return -1;
     return cgroup_limit_io(cgroups, id, &limits->io, true, err);
 }
@@ -78,7 +78,7 @@ static int resize(const struct cgroups *cgroups, const char *id, const struct cg
 static int limit(const struct cgroups *cgroups, const char *id, const struct cgroup_limits *limits,
                  struct cgroup_set *set, struct error *err)
 {
-    if (set_limits(cgroups, id, limits, err) < 0)
+    if (set_limits(cgroups, id, limits, true, err) < 0)
         return -1;
     return cgroup_limit_io(cgroups, id, &limits->io, false, err);
 }

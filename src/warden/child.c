@@ -42,7 +42,7 @@
 #include "warden/seccomp_load.h"
 #include "wire/birth.h"
 
-enum { LAYER_FDS = 3, HIGH_FD = 64, WAIT_SECONDS = 10, SOFT_NOFILE = 1024, AGENT_RULES_SIZE = 4 };
+enum { LAYER_FDS = 4, HIGH_FD = 64, WAIT_SECONDS = 10, SOFT_NOFILE = 1024, AGENT_RULES_SIZE = 4 };
 
 /* Docker's default set. */
 static const int kept_capabilities[] = {
@@ -75,7 +75,7 @@ int child_send_go(int channel, struct error *err)
 
 int child_send_layers(int channel, const struct layers *layers, struct error *err)
 {
-    const int fds[LAYER_FDS] = {layers->root, layers->usr, layers->dev};
+    const int fds[LAYER_FDS] = {layers->root, layers->usr, layers->dev, layers->sys};
     union {
         struct cmsghdr header;
         char space[CMSG_SPACE(sizeof(fds))];
@@ -128,7 +128,7 @@ static int receive_layers(struct life *life, struct error *err)
     if (cmsg == NULL || cmsg->cmsg_type != SCM_RIGHTS || cmsg->cmsg_len != CMSG_LEN(sizeof(fds)))
         return error_set(err, ERROR_INTERNAL, "the warden went away");
     memcpy(fds, CMSG_DATA(cmsg), sizeof(fds));
-    life->layers = (struct layers){.root = fds[0], .usr = fds[1], .dev = fds[2]};
+    life->layers = (struct layers){.root = fds[0], .usr = fds[1], .dev = fds[2], .sys = fds[3]};
     return 0;
 }
 
@@ -197,8 +197,10 @@ static int step_process(struct life *life, struct error *err)
     sigemptyset(&none);
     for (int signal = 1; signal < NSIG; signal++)
         (void)sigaction(signal, &(struct sigaction){.sa_handler = SIG_DFL}, NULL);
-    if (sigprocmask(SIG_SETMASK, &none, NULL) < 0 || setsid() < 0)
-        return error_sys(err, "starting a session");
+    /* No session: the warden's has no terminal, and one of its own would be a scheduling group of
+     * its own to the kernel, with something for every processor, of no use below a cgroup. */
+    if (sigprocmask(SIG_SETMASK, &none, NULL) < 0 || setpgid(0, 0) < 0)
+        return error_sys(err, "starting a process group");
     umask(022);
     return 0;
 }

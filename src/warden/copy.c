@@ -17,11 +17,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "base/program.h"
 #include "warden/fault.h"
 #include "warden/job.h"
 #include "warden/warden.h"
@@ -45,16 +45,6 @@ struct copy {
 static bool orphaned(void *arg)
 {
     return job_orphaned(arg);
-}
-
-/* A tree may be deep, and takes descriptors for each level. */
-static void allow_descriptors(void)
-{
-    struct rlimit files;
-    if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
-        files.rlim_cur = files.rlim_max;
-        setrlimit(RLIMIT_NOFILE, &files);
-    }
 }
 
 /* For tests that kill whoever is at work at this point. */
@@ -98,7 +88,7 @@ static int run(struct job *job, struct error *err)
     const struct copy *copy = container_of(job, struct copy, job);
     const struct storage *storage = &job->warden->storage;
     _cleanup_(storage_clone_release) struct clone_place place = CLONE_PLACE_INIT;
-    allow_descriptors();
+    program_allow_files(); /* a tree may be deep, and takes some for each level */
     if (storage_clone_begin(storage, copy->id, &place, err) < 0)
         return -1;
     if (make_copy(copy, &place, err) == 0 && !job_orphaned(job))

@@ -12,6 +12,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <linux/fs.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -84,7 +85,8 @@ int dir_open_at(int dirfd, const char *name, int *ret_fd, struct error *err)
     return 0;
 }
 
-int dir_each(int dirfd, const char *name, dir_entry_fn fn, void *arg, struct error *err)
+static int walk(int dirfd, const char *name, bool only_dirs, dir_entry_fn fn, void *arg,
+                struct error *err)
 {
     int fd = openat(dirfd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0 && errno == ENOENT)
@@ -105,10 +107,22 @@ int dir_each(int dirfd, const char *name, dir_entry_fn fn, void *arg, struct err
             return 0;
         if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
             continue;
+        if (only_dirs && entry->d_type != DT_DIR && entry->d_type != DT_UNKNOWN)
+            continue;
         int r = fn(fd, entry->d_name, arg);
         if (r != 0)
             return r;
     }
+}
+
+int dir_each(int dirfd, const char *name, dir_entry_fn fn, void *arg, struct error *err)
+{
+    return walk(dirfd, name, false, fn, arg, err);
+}
+
+int dir_each_dir(int dirfd, const char *name, dir_entry_fn fn, void *arg, struct error *err)
+{
+    return walk(dirfd, name, true, fn, arg, err);
 }
 
 /*

@@ -34,3 +34,5 @@ int tree_remove_at(int dirfd, const char *name, struct error *err);
  */
 typedef int (*dir_entry_fn)(int dirfd, const char *name, void *arg);
 int dir_each(int dirfd, const char *name, dir_entry_fn fn, void *arg, struct error *err);
+/* The same without what is certainly no directory. */
+int dir_each_dir(int dirfd, const char *name, dir_entry_fn fn, void *arg, struct error *err);

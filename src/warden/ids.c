@@ -23,7 +23,7 @@
 #include "warden/files.h"
 #include "warden/plan.h"
 
-enum { TARGET_MAX = PATH_MAX + PLAN_ID_MAX + 2 };
+enum { TARGET_MAX = PATH_MAX + PLAN_ID_MAX + 2, REGISTRY_TRIES = 1000 };
 
 bool ids_parse(const char *target, size_t *ret_data_len, const char **ret_id)
 {
@@ -51,14 +51,23 @@ static void parent_of(const char *path, char out[PATH_MAX])
         *slash = '\0';
 }
 
+/* Other servers tidy the folders away when they were the last to use them, also between two of
+ * these calls. Whoever does that ends, so it does not happen for ever. */
 static int open_registry(const struct ids *ids, int *ret_fd, struct error *err)
 {
     char parent[PATH_MAX];
+    struct error failure;
     parent_of(ids->dir, parent);
-    if (dir_make_at(AT_FDCWD, parent, 0755, err) < 0 ||
-        dir_make_at(AT_FDCWD, ids->dir, 0755, err) < 0)
-        return -1;
-    return dir_open_at(AT_FDCWD, ids->dir, ret_fd, err);
+    for (int i = 0; i < REGISTRY_TRIES; i++) {
+        if (dir_make_at(AT_FDCWD, parent, 0755, &failure) == 0 &&
+            dir_make_at(AT_FDCWD, ids->dir, 0755, &failure) == 0 &&
+            dir_open_at(AT_FDCWD, ids->dir, ret_fd, &failure) == 0)
+            return 0;
+        if (failure.sys != ENOENT)
+            break;
+    }
+    *err = failure;
+    return -1;
 }
 
 static bool read_target(int dirfd, const char *name, char target[TARGET_MAX])
@@ -96,9 +105,34 @@ static bool reclaim(int dirfd, const char *name)
     return done;
 }
 
+/* Takes the slot unless it is somebody's. The registry may have to be opened anew for it. */
+static int take_slot(const struct ids *ids, int *dirfd, const char *target, int slot,
+                     bool *ret_taken, struct error *err)
+{
+    char name[16];
+    snprintf(name, sizeof(name), "%d", slot);
+    for (int i = 0; i < REGISTRY_TRIES; i++) {
+        *ret_taken = symlinkat(target, *dirfd, name) == 0;
+        if (*ret_taken)
+            return 0;
+        if (errno == EEXIST) {
+            if (!reclaim(*dirfd, name))
+                return 0;
+            continue;
+        }
+        if (errno != ENOENT)
+            break;
+        close(*dirfd);
+        *dirfd = -1;
+        if (open_registry(ids, dirfd, err) < 0)
+            return -1;
+    }
+    return error_sys(err, "taking an id range");
+}
+
 int ids_take(struct ids *ids, const char *id, int *ret_slot, struct error *err)
 {
-    char target[TARGET_MAX], name[16];
+    char target[TARGET_MAX];
     if (snprintf(target, sizeof(target), "%s:%s", ids->data, id) >= (int)sizeof(target))
         return error_set(err, ERROR_INVALID_PATH, "the data folder's path is too long");
     _cleanup_fd_ int dirfd = -1;
@@ -106,20 +140,10 @@ int ids_take(struct ids *ids, const char *id, int *ret_slot, struct error *err)
         return -1;
     for (int i = 0; i < ID_SLOTS; i++) {
         int slot = (ids->cursor + i) % ID_SLOTS;
-        snprintf(name, sizeof(name), "%d", slot);
-        int r = symlinkat(target, dirfd, name);
-        if (r < 0 && errno == EEXIST && reclaim(dirfd, name))
-            r = symlinkat(target, dirfd, name);
-        if (r < 0 && errno == ENOENT) { /* another server tidied the folder away */
-            close(dirfd);
-            dirfd = -1;
-            if (open_registry(ids, &dirfd, err) < 0)
-                return -1;
-            r = symlinkat(target, dirfd, name);
-        }
-        if (r < 0 && errno != EEXIST)
-            return error_sys(err, "taking an id range");
-        if (r == 0) {
+        bool taken;
+        if (take_slot(ids, &dirfd, target, slot, &taken, err) < 0)
+            return -1;
+        if (taken) {
             ids->cursor = (slot + 1) % ID_SLOTS;
             *ret_slot = slot;
             return 0;

@@ -30,7 +30,8 @@ struct walk {
     struct error *err;
 };
 
-/* Parents in the mask layer cover those below: they need the same owner and mode. */
+/* Parents in the mask layer cover those below: they need the same owner and mode. One that is gone
+ * by now (packages come and go) has nothing to hide: returns 0 then, otherwise 1. */
 static int make_parents(struct walk *walk)
 {
     for (char *slash = strchr(walk->path, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
@@ -46,17 +47,22 @@ static int make_parents(struct walk *walk)
             r = fchownat(walk->mask, walk->path, st.st_uid, st.st_gid, AT_SYMLINK_NOFOLLOW);
         if (r == 0 && made)
             r = fchmodat(walk->mask, walk->path, st.st_mode & 07777, 0);
+        bool gone =
+            r < 0 && made && errno == ENOENT && unlinkat(walk->mask, walk->path, AT_REMOVEDIR) == 0;
         *slash = '/';
+        if (gone)
+            return 0;
         if (r < 0)
             return error_sys(walk->err, "masking /usr/%s", walk->path);
     }
-    return 0;
+    return 1;
 }
 
 static int hide(struct walk *walk)
 {
-    if (make_parents(walk) < 0)
-        return -1;
+    int r = make_parents(walk);
+    if (r <= 0)
+        return r;
     if (mknodat(walk->mask, walk->path, S_IFCHR, makedev(0, 0)) < 0)
         return error_sys(walk->err, "masking /usr/%s", walk->path);
     return 0;

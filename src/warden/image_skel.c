@@ -207,12 +207,20 @@ struct copy {
 
 static int copy_entry(int dirfd, const char *name, void *arg);
 
+/* Whether the last call failed because somebody installs packages: what was listed a moment ago is
+ * gone, or is something else by now. The stamp has changed with it, and so the next start looks
+ * again. */
+static bool went_away(void)
+{
+    return errno == ENOENT || errno == ELOOP || errno == EINVAL;
+}
+
 static int copy_link(const struct copy *copy, int dirfd, const char *name)
 {
     char text[PATH_MAX];
     ssize_t len = readlinkat(dirfd, name, text, sizeof(text) - 1);
     if (len < 0)
-        return error_sys(copy->err, "reading the link %s", name);
+        return went_away() ? 0 : error_sys(copy->err, "reading the link %s", name);
     text[len] = '\0';
     if (symlinkat(text, copy->target, name) < 0 && errno != EEXIST)
         return error_sys(copy->err, "copying the link %s", name);
@@ -223,7 +231,7 @@ static int copy_file(const struct copy *copy, int dirfd, const char *name, const
 {
     _cleanup_fd_ int from = openat(dirfd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     if (from < 0)
-        return error_sys(copy->err, "opening %s", name);
+        return went_away() ? 0 : error_sys(copy->err, "opening %s", name);
     _cleanup_fd_ int to =
         openat(copy->target, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, st->st_mode & 0755);
     if (to < 0)
@@ -260,7 +268,7 @@ static int copy_entry(int dirfd, const char *name, void *arg)
     const struct copy *copy = arg;
     struct stat st;
     if (fstatat(dirfd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
-        return errno == ENOENT ? 0 : error_sys(copy->err, "looking at %s", name);
+        return went_away() ? 0 : error_sys(copy->err, "looking at %s", name);
     if (S_ISLNK(st.st_mode))
         return copy_link(copy, dirfd, name);
     if (S_ISDIR(st.st_mode) && (st.st_mode & 05) == 05)

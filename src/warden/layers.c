@@ -97,6 +97,16 @@ static int make_dev(const struct stage *stage, int userns, int *ret_fd, struct e
     return 0;
 }
 
+static int make_sys(const struct stage *stage, int *ret_fd, struct error *err)
+{
+    struct mount_attr attr = {.propagation = MS_PRIVATE};
+    if (clone_tree(stage->fd, "sys", ret_fd, err) < 0)
+        return -1;
+    if (mount_setattr(*ret_fd, "", AT_EMPTY_PATH, &attr, sizeof(attr)) < 0)
+        return error_sys(err, "keeping the mount of /sys to itself");
+    return 0;
+}
+
 struct overlay {
     const char *name;
     int lowers[2]; /* top first; -1: none */
@@ -213,7 +223,8 @@ int layers_make(struct stage *stage, const struct layers_request *request,
     _cleanup_(trees_release) struct trees trees = {{-1, -1, -1, -1}};
     _cleanup_(layers_release) struct layers layers = LAYERS_INIT;
     if (make_trees(request, &trees, err) < 0 ||
-        make_dev(stage, request->userns, &layers.dev, err) < 0)
+        make_dev(stage, request->userns, &layers.dev, err) < 0 ||
+        make_sys(stage, &layers.sys, err) < 0)
         return -1;
     int r = -1;
     if (!stage->attach_layers) {
@@ -234,5 +245,6 @@ void layers_release(struct layers *layers)
     cleanup_fd(&layers->root);
     cleanup_fd(&layers->usr);
     cleanup_fd(&layers->dev);
+    cleanup_fd(&layers->sys);
     *layers = (struct layers)LAYERS_INIT;
 }

@@ -4,7 +4,7 @@
 /*
  * The file systems of one sandbox, mounted nowhere yet: two overlays (/ and /usr) over the image
  * and the sandbox's writable layer, and /dev. All of them show ids in the sandbox's range while
- * the disk holds canonical ones.
+ * the disk holds canonical ones. /sys, the fourth, belongs to nobody inside.
  */
 
 #include <stdbool.h>
@@ -18,11 +18,12 @@ struct layers {
     int root;
     int usr;
     int dev;
+    int sys;
 };
 
 #define LAYERS_INIT                                                                                \
     {                                                                                              \
-        .root = -1, .usr = -1, .dev = -1                                                           \
+        .root = -1, .usr = -1, .dev = -1, .sys = -1                                                \
     }
 
 struct layers_request {

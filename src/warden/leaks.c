@@ -109,7 +109,7 @@ struct loop_check {
     int count;
 };
 
-static int check_loop(const char *path, void *arg)
+static int check_loop(const char *path, int fd, void *arg)
 {
     struct loop_check *check = arg;
     if (++check->count > 1 || !check->leaks->mounted)

@@ -83,7 +83,7 @@ static int visit(int dirfd, const char *name, void *arg)
         return 0;
     if (info.lo_device != search->file.st_dev || info.lo_inode != search->file.st_ino)
         return 0;
-    return search->fn(path, search->arg);
+    return search->fn(path, device, search->arg);
 }
 
 int loopdev_each(const char *file, loopdev_fn fn, void *arg, struct error *err)

@@ -13,6 +13,8 @@ enum { LOOP_PATH_SIZE = 32 };
  * it until the caller has mounted it. */
 int loopdev_attach(const char *file, char ret_path[LOOP_PATH_SIZE], int *ret_fd, struct error *err);
 
-/* Calls fn with the path of each loop device that the file is attached to. */
-typedef int (*loopdev_fn)(const char *path, void *arg);
+/* Calls fn with the path of each loop device that the file is attached to, and with a descriptor of
+ * it: while that is open, or a copy of it, the device stays the file's. A path alone may be
+ * another's a moment later. */
+typedef int (*loopdev_fn)(const char *path, int fd, void *arg);
 int loopdev_each(const char *file, loopdev_fn fn, void *arg, struct error *err);

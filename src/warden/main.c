@@ -13,6 +13,7 @@
 
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "base/program.h"
 #include "base/prompt.h"
 #include "warden/child.h"
 #include "warden/leaks.h"
@@ -236,6 +237,7 @@ static int serve(const struct arguments *arguments)
 {
     struct error err;
     struct warden *warden = calloc(1, sizeof(*warden));
+    program_allow_files(); /* each sandbox takes one */
     if (warden == NULL || warden_init(warden, &arguments->options, &err) < 0) {
         log_error("%s", warden == NULL ? "out of memory" : err.message);
         free(warden);

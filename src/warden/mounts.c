@@ -5,8 +5,12 @@
  *
  * The root may have been prepared by what ran in it before: a target can be missing, or a symlink
  * somewhere else. So targets are looked up below the new root without following any link, and made
- * again as directories if they are not. proc and sysfs are mounted while the machine's are still
- * in this namespace: the kernel wants to see that nothing is shown that was hidden.
+ * again as directories if they are not. proc is mounted while the machine's is still in this
+ * namespace: the kernel wants to see that nothing is shown that was hidden.
+ *
+ * Each file system costs every sandbox something (stage.c says why), so the folder that hides
+ * others is one that there is already: in the shared /dev, below where a file system of the
+ * sandbox's own will be.
  */
 
 #include "warden/mounts.h"
@@ -57,7 +61,6 @@ static const struct row {
     {ROW_TRY, "proc/sys/kernel/shmall", "@shm-pages"},
     {ROW_TRY, "proc/sys/kernel/msgmni", "256"},
     {ROW_TRY, "proc/sys/kernel/sem", "250 32000 500 128"},
-    {ROW_NEW, "sys", "sysfs", PLAIN | MOUNT_ATTR_RDONLY},
     {ROW_NEW,
      "dev/pts",
      "devpts",
@@ -111,7 +114,7 @@ struct work {
     const struct plan *plan;
     const struct mounts *mounts;
     int root;  /* the sandbox's */
-    int empty; /* an empty read-only folder that is mounted already; -1: not yet */
+    int empty; /* an empty read-only folder */
 };
 
 static int find_target(const struct work *work, const char *path, int *ret_fd)
@@ -225,26 +228,8 @@ static int bind_on(int source, int target, unsigned attributes)
     return move_mount(tree, "", target, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH);
 }
 
-static int mask_folder(struct work *work, int target, const char *path, struct error *err)
-{
-    static const struct row empty = {
-        ROW_NEW, NULL, "tmpfs", PLAIN | MOUNT_ATTR_RDONLY, {{"mode", "0755"}, {"size", "4096"}}};
-    if (work->empty >= 0) {
-        if (bind_on(work->empty, target, 0) < 0)
-            return error_sys(err, "hiding /%s", path);
-        return 0;
-    }
-    _cleanup_fd_ int mount = -1;
-    if (make_filesystem(work->plan, &empty, &mount, err) < 0)
-        return -1;
-    if (move_mount(mount, "", target, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) < 0)
-        return error_sys(err, "hiding /%s", path);
-    work->empty = steal_fd(&mount);
-    return 0;
-}
-
 /* Hidden files and folders are the kernel's: not every one has all of them. */
-static int mount_over(struct work *work, const struct row *row, struct error *err)
+static int mount_over(const struct work *work, const struct row *row, struct error *err)
 {
     _cleanup_fd_ int target = -1, null = -1;
     struct stat st;
@@ -257,9 +242,10 @@ static int mount_over(struct work *work, const struct row *row, struct error *er
     }
     if (fstat(target, &st) < 0)
         return error_sys(err, "looking at /%s", row->target);
-    if (S_ISDIR(st.st_mode))
-        return mask_folder(work, target, row->target, err);
-    if (find_target(work, "dev/null", &null) < 0 || bind_on(null, target, 0) < 0)
+    if (!S_ISDIR(st.st_mode) && find_target(work, "dev/null", &null) < 0)
+        return error_sys(err, "opening /dev/null");
+    unsigned attributes = null < 0 ? PLAIN | MOUNT_ATTR_RDONLY : 0;
+    if (bind_on(null < 0 ? work->empty : null, target, attributes) < 0)
         return error_sys(err, "hiding /%s", row->target);
     return 0;
 }
@@ -283,7 +269,7 @@ static bool is_wanted(const struct row *row, const struct plan *plan)
     return row->when == ALWAYS || (plan->flags & PLAN_READ_ONLY_ROOT) != 0;
 }
 
-static int carry_out(struct work *work, size_t index, struct error *err)
+static int carry_out(const struct work *work, size_t index, struct error *err)
 {
     const struct row *row = &rows[index];
     switch (row->kind) {
@@ -318,8 +304,11 @@ int mounts_enter(const struct plan *plan, const struct layers *layers, const str
     struct work work = {.plan = plan, .mounts = mounts, .root = layers->root, .empty = -1};
     if (move_mount(layers->root, "", AT_FDCWD, "/", MOVE_MOUNT_F_EMPTY_PATH) < 0)
         return error_sys(err, "mounting the root");
-    if (attach(&work, layers->usr, "usr", err) < 0 || attach(&work, layers->dev, "dev", err) < 0)
+    if (attach(&work, layers->usr, "usr", err) < 0 || attach(&work, layers->dev, "dev", err) < 0 ||
+        attach(&work, layers->sys, "sys", err) < 0)
         return -1;
+    if (find_target(&work, "dev/mqueue", &work.empty) < 0)
+        return error_sys(err, "opening an empty folder");
     for (size_t i = 0; i < ARRAY_LEN(rows); i++)
         if (is_wanted(&rows[i], plan) && carry_out(&work, i, err) < 0)
             return -1;

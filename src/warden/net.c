@@ -147,7 +147,7 @@ static void note_stranger(const char *name, int ifindex, void *arg)
     int index = pair_index(name);
     if (index < 0 || strangers->count == STRANGERS_MAX)
         return;
-    for (const struct sandbox *s = strangers->warden->sandboxes; s != NULL; s = s->next)
+    for (const struct sandbox *s = strangers->warden->sandboxes; s != NULL; s = s->by_id.next)
         if (s->net.index == index)
             return;
     strangers->indexes[strangers->count++] = index;
@@ -358,7 +358,7 @@ void net_sample(struct warden *warden, const struct sandbox *sandbox, struct war
 
 static struct sandbox *find_by_address(struct warden *warden, uint32_t address)
 {
-    for (struct sandbox *s = warden->sandboxes; s != NULL; s = s->next)
+    for (struct sandbox *s = warden->sandboxes; s != NULL; s = s->by_id.next)
         if (s->net.index >= 0 && pair_address(&warden->net.router, s->net.index) == address)
             return s;
     return NULL;

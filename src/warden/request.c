@@ -192,7 +192,7 @@ static int handle_list(struct connection *connection, uint32_t id, const union r
 {
     struct warden *warden = connection->warden;
     struct list_answer list = {.connection = connection, .id = id};
-    for (const struct sandbox *s = warden->sandboxes; s != NULL; s = s->next) {
+    for (const struct sandbox *s = warden->sandboxes; s != NULL; s = s->by_id.next) {
         char address[NET_ADDRESS_SIZE];
         const struct warden_entry entry = {.id = s->id,
                                            .address = net_address(warden, s, address),

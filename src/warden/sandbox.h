@@ -16,6 +16,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include <uthash.h>
+
 #include "base/error.h"
 #include "warden/cgroup.h"
 #include "warden/net.h"
@@ -35,7 +37,8 @@ struct waiter {
 };
 
 struct sandbox {
-    struct sandbox *next;
+    UT_hash_handle by_id;
+    struct sandbox *next_pressing; /* see sandbox_set_deadline() */
     struct warden *warden;
     char id[PLAN_ID_MAX + 1];
     enum sandbox_state state;
@@ -54,7 +57,7 @@ struct sandbox {
     int mount_namespace;                     /* ENDING: held until it is dead; -1: none */
     struct source pidfd;                     /* readable when pid 1 has died */
     struct source channel;                   /* MAKING: from the child */
-    uint64_t deadline_ms;                    /* 0: none; what happens then depends on the state */
+    uint64_t deadline_ms;                    /* 0: none; set by sandbox_set_deadline() */
     uint64_t kill_at_ms;                     /* ENDING: the end of the grace */
     bool disk_measured;                      /* disk_bytes is there */
     uint64_t disk_bytes;                     /* as last measured (meter.h) */
@@ -86,7 +89,7 @@ int sandbox_save_running(const struct sandbox *sandbox, struct error *err);
 
 void sandbox_end(struct sandbox *sandbox, uint64_t grace_ms);
 
-/* pid 1 died, or a deadline came. */
+/* pid 1 died, or its deadline came: what happens then depends on the state. */
 void sandbox_died(struct sandbox *sandbox);
 void sandbox_timer(struct sandbox *sandbox);
 

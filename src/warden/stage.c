@@ -7,16 +7,24 @@
  *
  * Why a template: making device nodes in a user namespace is not allowed; cloning a mount that
  * has them is, and takes one call. It is shared by all sandboxes, and read-only for that reason.
+ *
+ * Why one /sys for all: the kernel looks through every sysfs that there is before it makes another,
+ * and keeps something for each file system in each memory cgroup. What differs between sandboxes is
+ * their network interfaces, so theirs shows an empty network: lo, and nothing of the machine's.
  */
 
 #include "warden/stage.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <net/if.h>
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mount.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
@@ -46,7 +54,7 @@ static const struct {
 };
 
 static const char *const stage_dirs[] = {
-    "dev", "dev/pts", "dev/shm", "dev/mqueue", "slot0", "slot1", "slot2", "slot3",
+    "dev", "dev/pts", "dev/shm", "dev/mqueue", "sys", "slot0", "slot1", "slot2", "slot3",
 };
 
 static int fill(int fd, struct error *err)
@@ -64,6 +72,35 @@ static int fill(int fd, struct error *err)
         if (symlinkat(dev_links[i].target, fd, dev_links[i].path) < 0)
             return error_sys(err, "making %s", dev_links[i].path);
     return 0;
+}
+
+static int mount_empty_network(const char *path, int *ret_network, struct error *err)
+{
+    struct ifreq request = {.ifr_name = "lo", .ifr_flags = IFF_UP};
+    if (unshare(CLONE_NEWNET) < 0)
+        return error_sys(err, "making a network namespace");
+    _cleanup_fd_ int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (fd < 0 || ioctl(fd, SIOCSIFFLAGS, &request) < 0)
+        return error_sys(err, "bringing lo up");
+    if (mount("sysfs", path, "sysfs", MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) < 0)
+        return error_sys(err, "mounting sysfs");
+    *ret_network = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
+    if (*ret_network < 0)
+        return error_sys(err, "opening the empty network");
+    return 0;
+}
+
+static int make_sys(struct stage *stage, const char *at, struct error *err)
+{
+    char path[PATH_MAX];
+    _cleanup_fd_ int home = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
+    if (home < 0)
+        return error_sys(err, "opening the network namespace");
+    snprintf(path, sizeof(path), "%s/sys", at);
+    int r = mount_empty_network(path, &stage->network, err);
+    if (setns(home, CLONE_NEWNET) < 0)
+        return error_sys(err, "coming back to the machine's network");
+    return r;
 }
 
 /* Whether `path` is `top` or below it. */
@@ -116,7 +153,7 @@ static int drop_strangers(const char *data, struct error *err)
 
 int stage_enter(struct stage *stage, const char *data, const char *path, struct error *err)
 {
-    *stage = (struct stage){.outside = -1, .fd = -1};
+    *stage = (struct stage){.outside = -1, .fd = -1, .network = -1};
     stage->outside = open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC);
     if (stage->outside < 0)
         return error_sys(err, "opening the mount namespace");
@@ -132,13 +169,14 @@ int stage_enter(struct stage *stage, const char *data, const char *path, struct 
         return error_sys(err, "mounting the stage on %s", path);
     if (dir_open_at(AT_FDCWD, path, &stage->fd, err) < 0)
         return -1;
-    return fill(stage->fd, err);
+    return fill(stage->fd, err) < 0 ? -1 : make_sys(stage, path, err);
 }
 
 int stage_leave(struct stage *stage, struct error *err)
 {
     cleanup_fd(&stage->fd);
-    stage->fd = -1;
+    cleanup_fd(&stage->network);
+    stage->fd = stage->network = -1;
     if (stage->outside < 0)
         return 0;
     if (setns(stage->outside, CLONE_NEWNS) < 0)

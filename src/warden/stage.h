@@ -3,7 +3,8 @@
 
 /*
  * The warden's mount namespace of its own, and what is mounted only there: a small tmpfs with the
- * template of every sandbox's /dev. It goes with the warden, however that ends.
+ * template of every sandbox's /dev, and every sandbox's /sys. It goes with the warden, however that
+ * ends.
  */
 
 #include <stdbool.h>
@@ -15,6 +16,7 @@ enum { STAGE_SLOTS = 4 };
 struct stage {
     int outside; /* the machine's mount namespace */
     int fd;      /* the tmpfs */
+    int network; /* what /sys shows of networks, for as long as it is open: an empty one */
     /* Kernels before 6.15 take only attached mounts as overlay layers; found out at first use. */
     bool attach_layers;
 };

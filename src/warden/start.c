@@ -342,7 +342,7 @@ static void child_started(struct sandbox *sandbox)
         return;
     }
     sandbox->state = SANDBOX_RUNNING;
-    sandbox->deadline_ms = 0;
+    sandbox_set_deadline(sandbox, 0);
     answer_started(sandbox);
 }
 
@@ -454,7 +454,7 @@ int sandbox_start(struct warden *warden, const struct plan *plan, struct waiter 
     }
     sandbox->starter = waiter;
     sandbox->spare = plan->spare != 0;
-    sandbox->deadline_ms = warden_now_ms() + MAKING_TIMEOUT_MS;
+    sandbox_set_deadline(sandbox, warden_now_ms() + MAKING_TIMEOUT_MS);
 
     _cleanup_(start_release) struct start start = {
         .warden = warden,

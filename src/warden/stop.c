@@ -50,7 +50,7 @@ static void kill_now(struct sandbox *sandbox)
     if (sandbox->pid == 0 || sandbox->pidfd.fd < 0)
         finish(sandbox);
     else
-        sandbox->deadline_ms = warden_now_ms() + STUCK_MS;
+        sandbox_set_deadline(sandbox, warden_now_ms() + STUCK_MS);
 }
 
 /* Looks again and again, for as long as the grace lasts. */
@@ -62,7 +62,7 @@ static void watch_grace(struct sandbox *sandbox)
         return;
     }
     uint64_t left = sandbox->kill_at_ms - now;
-    sandbox->deadline_ms = now + (left < GRACE_LOOK_MS ? left : GRACE_LOOK_MS);
+    sandbox_set_deadline(sandbox, now + (left < GRACE_LOOK_MS ? left : GRACE_LOOK_MS));
 }
 
 static void begin_grace(struct sandbox *sandbox, uint64_t grace_ms)
@@ -132,7 +132,7 @@ void sandbox_died(struct sandbox *sandbox)
 void sandbox_timer(struct sandbox *sandbox)
 {
     struct error err;
-    sandbox->deadline_ms = 0;
+    sandbox_set_deadline(sandbox, 0);
     if (sandbox->state == SANDBOX_MAKING) {
         error_set(&err, ERROR_TIMEOUT, "the sandbox took too long to start");
         sandbox_fail(sandbox, &err);
@@ -220,13 +220,13 @@ static void finish(struct sandbox *sandbox)
     if (r < 0)
         log_error("sandbox %s: %s", sandbox->id, err.message);
     if (r <= 0) {
-        sandbox->deadline_ms = warden_now_ms() + RETRY_MS;
+        sandbox_set_deadline(sandbox, warden_now_ms() + RETRY_MS);
         return;
     }
     /* What is being copied is not taken away; a copy that nobody wants any more is, all of it. */
     if (sandbox->remove && (copy_uses(warden, sandbox->id) || being_removed(warden, sandbox->id))) {
         copy_cancel(warden, sandbox->id);
-        sandbox->deadline_ms = warden_now_ms() + RETRY_MS;
+        sandbox_set_deadline(sandbox, warden_now_ms() + RETRY_MS);
         return;
     }
     if (unlinkat(warden->agents_fd, sandbox->id, 0) < 0 && errno != ENOENT)

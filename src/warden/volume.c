@@ -139,13 +139,16 @@ static int make_file(const char *file, uint64_t size, struct error *err)
 
 struct found {
     char path[LOOP_PATH_SIZE];
+    int fd;
+    struct error *err;
 };
 
-static int take_first(const char *path, void *arg)
+static int take_first(const char *path, int fd, void *arg)
 {
     struct found *found = arg;
     snprintf(found->path, sizeof(found->path), "%s", path);
-    return 1;
+    found->fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+    return found->fd < 0 ? error_sys(found->err, "holding %s", path) : 1;
 }
 
 /* Flags of the mount itself, not of the file system: through the overlays setuid programs still
@@ -162,17 +165,17 @@ static int mount_device(const char *device, const char *target, struct error *er
 
 int volume_mount(const char *file, const char *target, uint64_t size, struct error *err)
 {
-    struct found found = {0};
+    struct found found = {.fd = -1, .err = err};
     if (access(file, F_OK) < 0 && make_file(file, size, err) < 0)
         return -1;
-    /* Attached but not mounted: another mount namespace, or somebody's hand. Never a second one. */
+    /* Attached but not mounted: another mount namespace, or somebody's hand. Never a second one.
+     * Who has it may let go at any moment, and the device be given to another file: so it is held.
+     */
     int r = loopdev_each(file, take_first, &found, err);
+    _cleanup_fd_ int device = found.fd; /* until the mount holds it */
     if (r < 0)
         return -1;
-    if (r == 1)
-        return mount_device(found.path, target, err);
-    _cleanup_fd_ int device = -1; /* kept until the mount holds it */
-    if (loopdev_attach(file, found.path, &device, err) < 0)
+    if (r == 0 && loopdev_attach(file, found.path, &device, err) < 0)
         return -1;
     return mount_device(found.path, target, err);
 }

@@ -46,10 +46,9 @@ uint64_t warden_now_ms(void)
 
 struct sandbox *sandbox_find(struct warden *warden, const char *id)
 {
-    for (struct sandbox *s = warden->sandboxes; s != NULL; s = s->next)
-        if (strcmp(s->id, id) == 0)
-            return s;
-    return NULL;
+    struct sandbox *sandbox;
+    HASH_FIND(by_id, warden->sandboxes, id, strlen(id), sandbox);
+    return sandbox;
 }
 
 struct sandbox *sandbox_new(struct warden *warden, const char *id)
@@ -61,17 +60,28 @@ struct sandbox *sandbox_new(struct warden *warden, const char *id)
     snprintf(sandbox->id, sizeof(sandbox->id), "%s", id);
     sandbox->slot = sandbox->mount_namespace = sandbox->net.index = -1;
     sandbox->pidfd.fd = sandbox->channel.fd = -1;
-    sandbox->next = warden->sandboxes;
-    warden->sandboxes = sandbox;
+    HASH_ADD_KEYPTR(by_id, warden->sandboxes, sandbox->id, strlen(sandbox->id), sandbox);
     return sandbox;
+}
+
+void sandbox_set_deadline(struct sandbox *sandbox, uint64_t time_ms)
+{
+    struct sandbox **at = &sandbox->warden->pressing;
+    if (sandbox->deadline_ms == 0 && time_ms != 0) {
+        sandbox->next_pressing = *at;
+        *at = sandbox;
+    } else if (sandbox->deadline_ms != 0 && time_ms == 0) {
+        while (*at != sandbox)
+            at = &(*at)->next_pressing;
+        *at = sandbox->next_pressing;
+    }
+    sandbox->deadline_ms = time_ms;
 }
 
 void sandbox_free(struct sandbox *sandbox)
 {
-    struct sandbox **at = &sandbox->warden->sandboxes;
-    while (*at != sandbox)
-        at = &(*at)->next;
-    *at = sandbox->next;
+    sandbox_set_deadline(sandbox, 0);
+    HASH_DELETE(by_id, sandbox->warden->sandboxes, sandbox);
     source_close(&sandbox->pidfd);
     source_close(&sandbox->channel);
     if (sandbox->mount_namespace >= 0)
@@ -270,7 +280,7 @@ static void end_all(struct warden *warden)
     warden->stopping = true;
     copy_cancel_all(warden);
     for (struct sandbox *s = warden->sandboxes, *next; s != NULL; s = next) {
-        next = s->next;
+        next = s->by_id.next;
         sandbox_end(s, 0);
     }
 }
@@ -327,7 +337,7 @@ int warden_init(struct warden *warden, const struct warden_options *options, str
         .records_fd = -1,
         .images_fd = -1,
         .agent_fd = -1,
-        .stage = {.outside = -1, .fd = -1},
+        .stage = {.outside = -1, .fd = -1, .network = -1},
         .storage = {.fd = -1},
         .host = {-1, -1, -1},
         .undertaker = {.channel = -1},
@@ -339,6 +349,9 @@ int warden_init(struct warden *warden, const struct warden_options *options, str
         .meter = {.channel = SOURCE_INIT},
     };
     umask(022);
+    /* Sandboxes are born into this session: it must not have a terminal, which they could reach. */
+    if (getsid(0) != getpid() && setsid() < 0)
+        return error_sys(err, "leaving the terminal's session");
     if (open_loop(warden, err) < 0 || open_parts(warden, err) < 0 ||
         undertaker_start(&warden->undertaker, err) < 0 || sandbox_adopt_all(warden, err) < 0 ||
         image_host_open(&warden->host, warden->images_fd, warden->sandboxes == NULL, err) < 0)
@@ -351,26 +364,30 @@ int warden_init(struct warden *warden, const struct warden_options *options, str
 
 /* ---- the loop ---- */
 
+static struct sandbox *first_pressing(const struct warden *warden)
+{
+    struct sandbox *first = warden->pressing;
+    for (struct sandbox *s = first; s != NULL; s = s->next_pressing)
+        if (s->deadline_ms < first->deadline_ms)
+            first = s;
+    return first;
+}
+
 static int next_timeout(const struct warden *warden)
 {
-    uint64_t first = 0, now;
-    for (const struct sandbox *s = warden->sandboxes; s != NULL; s = s->next)
-        if (s->deadline_ms != 0 && (first == 0 || s->deadline_ms < first))
-            first = s->deadline_ms;
-    if (first == 0)
+    const struct sandbox *first = first_pressing(warden);
+    uint64_t now = warden_now_ms();
+    if (first == NULL)
         return -1;
-    now = warden_now_ms();
-    return first <= now ? 0 : (int)(first - now);
+    return first->deadline_ms <= now ? 0 : (int)(first->deadline_ms - now);
 }
 
 static void run_timers(struct warden *warden)
 {
     uint64_t now = warden_now_ms();
-    for (struct sandbox *s = warden->sandboxes, *next; s != NULL; s = next) {
-        next = s->next;
-        if (s->deadline_ms != 0 && s->deadline_ms <= now)
-            sandbox_timer(s);
-    }
+    struct sandbox *first;
+    while ((first = first_pressing(warden)) != NULL && first->deadline_ms <= now)
+        sandbox_timer(first);
 }
 
 int warden_run(struct warden *warden, struct error *err)

@@ -79,7 +79,8 @@ struct warden {
     struct source listener, egress_listener, signals;
     struct connection *connections;
     uint64_t connections_made;
-    struct sandbox *sandboxes;
+    struct sandbox *sandboxes; /* by id */
+    struct sandbox *pressing;  /* those with a deadline, in no order: a few of thousands */
     struct removal *removals;
     struct meter meter;
     struct copy *copies;
@@ -163,3 +164,6 @@ int removal_start(struct warden *warden, const char *id, struct waiter **waiters
 struct sandbox *sandbox_find(struct warden *warden, const char *id);
 struct sandbox *sandbox_new(struct warden *warden, const char *id);
 void sandbox_free(struct sandbox *sandbox);
+
+/* When sandbox_timer() is called; 0: never. */
+void sandbox_set_deadline(struct sandbox *sandbox, uint64_t time_ms);

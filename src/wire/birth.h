@@ -45,6 +45,7 @@ enum {
     AGENT_CLONE_ARGS_SIZE = 128,
     AGENT_RULE_NO_SUBPROCESS = 's',
     AGENT_RULE_NO_CAPABILITIES = 'c',
+    AGENT_SOCKETS_SHARE = 4, /* v1: a limit's part for buffers of connections, counted apart */
 };
 
 #define AGENT_STATE_DIR         "/.cella"

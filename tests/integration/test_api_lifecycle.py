@@ -347,3 +347,38 @@ def test_events_stay_after_stop_and_start(server, sandbox):
     wait_until(lambda: len(events_of(sandbox)) == 6, 5, lambda: events_of(sandbox))
     assert [kind for kind, _ in events_of(sandbox)] == \
         ["CREATE", "START", "STOP", "START", "STOP", "START"]
+
+
+def ask_at_once(server, name, *verbs):
+    """All requests are on their way before the first answer is read; gives the statuses of the answers."""
+    connections = [server.connection() for _ in verbs]
+    for connection in connections:
+        connection.connect()
+    for connection, verb in zip(connections, verbs):
+        connection.request("PUT", f"/v0/sandbox/{name}/{verb}", headers={"Authorization": f"Bearer {server.key}"})
+    answers = [connection.getresponse().status for connection in connections]
+    for connection in connections:
+        connection.close()
+    return answers
+
+
+def test_a_wish_that_overtakes_the_one_before(server, sandbox):
+    """A stop and a start, and the other way around, of which neither had begun when the other came: nothing stays
+    in between, and what was promised happened."""
+    for _ in range(10):
+        sandbox.wait_status("running")
+        sandbox.write("/tmp/here", "")
+        old = sandbox.spawn("exec sleep 1000")
+        first, second = ask_at_once(server, sandbox.name, "stop", "start")
+        assert first == 202 and second in (202, 409)
+        if second == 202:
+            sandbox.wait_status("running")
+            assert sandbox.request("GET", f"/process/{old}").status == 404
+            assert sandbox.read("/tmp/here") == b""
+            assert sandbox.request("PUT", "/stop").status == 202
+        sandbox.wait_status("stopped")
+        first, second = ask_at_once(server, sandbox.name, "start", "stop")
+        assert first == 202 and second in (202, 409)
+        if second == 202:
+            sandbox.wait_status("stopped")
+            assert sandbox.request("PUT", "/start").status == 202

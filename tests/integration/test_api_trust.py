@@ -234,7 +234,9 @@ def test_a_line_is_refused_and_a_program_runs(guest):
         refused(guest.request("POST", "/process", body), 403, "SHELL_NOT_ALLOWED", "allow_shell")
     for shell in ("sh", "/bin/sh", "bash", "/usr/bin/bash", "busybox"):
         refused(guest.request("POST", "/process", {"command": [shell, "-c", "echo hi"]}), 403,
-                "SHELL_NOT_ALLOWED", "needs a shell")
+                "SHELL_NOT_ALLOWED", "is a shell")
+    for pip in (["pip", "install", "x"], ["/usr/bin/pip3", "--version"], ["python3", "-m", "pip", "list"]):
+        refused(guest.request("POST", "/process", {"command": pip}), 403, "SHELL_NOT_ALLOWED", "pip")
     done = guest.exec(["printf", "%s|", "a b", "", "$HOME; ls", "*"])
     assert (done.exit_code, done.stdout) == (0, "a b||$HOME; ls|*|")
     assert guest.exec(["python3", "-c", "print(6 * 7)"]).stdout == "42\n"

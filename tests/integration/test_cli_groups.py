@@ -78,6 +78,21 @@ def test_from_a_file(server, name, tmp_path):
     assert broken.returncode == 2, broken
 
 
+def test_lives_and_lowered_limits(server, name):
+    ok(server.cli("group", "create", "--name", name, "--count", "1", *SMALL, "--ttl", "1h", "--on-expire", "stop",
+                  "--auto-lower", "1.5"))
+    mine = [item for item in server.request("GET", "/v0/machine").json()["sandboxes"] if item.get("group") == name]
+    assert [item["name"] for item in mine] == ["sandbox-1"]
+    assert f"{name}/sandbox-1 " in ok(server.cli("machine"))
+    shown = ok(server.cli("sandbox", "get", f"{name}/sandbox-1"))
+    assert "TTL        1h" in shown and "On expire  stop" in shown and "to 1.5 times" in shown
+    ok(server.cli("sandbox", "update", f"{name}/sandbox-1", "--auto-lower", "off"))
+    assert "1.5 times" not in ok(server.cli("sandbox", "get", f"{name}/sandbox-1"))
+    wrong = server.cli("sandbox", "update", f"{name}/sandbox-1", "--auto-lower", "x")
+    assert wrong.returncode == 2 and "autoLower.factor" in wrong.stderr
+    ok(server.cli("group", "end", name, "--wait"))
+
+
 def test_empty_group(server, name):
     assert ok(server.cli("group", "create", "--name", name, "--wait")).split()[-2:] == ["empty", "0"]
     assert ok(server.cli("group", "start", name, "--wait")).split()[-2:] == ["empty", "0"]

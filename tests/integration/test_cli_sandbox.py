@@ -158,6 +158,21 @@ def test_names_are_completed(server, sandbox):
     assert sandbox.name in done.stdout.split()
 
 
+def test_what_is_in_force_is_shown(server, name):
+    """The level, each option, each limit, and of those that are not enforced why."""
+    assert server.cli("sandbox", "create", "--name", name, "--trust", "untrusted", "--security", "timeout_seconds=10",
+                      "--network-in", "1M", "--auto-lower", "2", "--wait").returncode == 0
+    shown = server.cli("sandbox", "get", name).stdout
+    for text in ("Trust      untrusted", "read_only_root=true", "timeout_seconds=10", "capabilities=none",
+                 "to 2 times what is used"):
+        assert text in shown, shown
+    row = next(line for line in shown.splitlines() if line.startswith("networkIn"))
+    assert row.split()[:3] == ["networkIn", "976.6", "KiB/s"] and row.endswith("no: sandboxes have no network yet"), row
+    totals = server.cli("machine").stdout.splitlines()
+    assert any(line.startswith("networkIn") and "/s" in line and line.endswith("no network yet") for line in totals)
+    assert server.cli("sandbox", "delete", name, "--wait").returncode == 0
+
+
 def test_clone_update_resume_and_labels(server, name):
     """The seed's own command lines among them."""
     ok(server.cli("sandbox", "create", "--name", name, "--label", "team=a", "--label", f"run={name}", "--wait"))

@@ -174,10 +174,15 @@ def test_output_to_the_byte(box, size, reason):
 
 
 def test_output_of_what_the_leader_left_behind(box):
-    done = limited(box, "(sleep 0.2; exec yes) & echo first", {"output": "8Ki"})
+    done = limited(box, "(until [ -e /tmp/flood ]; do sleep 0.1; done; touch /tmp/flooding; exec yes) & echo first",
+                   {"output": "8Ki"})
     assert (done["exitCode"], done["reason"]) == (0, None)
+    box.write("/tmp/flood", "")  # its leader has ended
+    wait_until(lambda: box.request("GET", "/filesystem/tmp/flooding").status == 200, 30, "it begins")
     check_well(box)
-    wait_until(lambda: box.run("pgrep -c yes || true") == "0", 30, "nobody writes any more")
+    wait_until(lambda: box.run("pgrep -f '[f]looding' || pgrep -x yes || echo none") == "none", 30,
+               "nobody writes any more")
+    assert get(box, done["pid"])["reason"] is None
 
 
 def test_streamed_output(box):
@@ -208,7 +213,8 @@ def test_time(box):
 
 
 def test_time_is_over_for_what_the_leader_left_behind(box):
-    done = limited(box, "setsid sleep 4321 & echo done", {"timeout": 1, "processes": 5})
+    # Long enough for the leader to end by itself on a busy machine.
+    done = limited(box, "setsid sleep 4321 & echo done", {"timeout": 5, "processes": 5})
     assert (done["exitCode"], done["reason"]) == (0, None)
     check_well(box)
 

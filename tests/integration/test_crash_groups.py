@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""kill -9 while groups are made and ended: a group is there with all its sandboxes or not at all, and an
-end that was acknowledged is finished by whoever comes next."""
+"""kill -9 while groups are made, resized and ended: a group is there with all its sandboxes or not at all, new
+limits are those of all or of none, and an end that was acknowledged is finished by whoever comes next."""
 
 import contextlib
 import http.client
+import json
+import os
+import pathlib
 import sqlite3
 import threading
 
@@ -118,3 +121,68 @@ def test_made_as_a_whole_or_not_at_all(server_factory):
             server.request("DELETE", f"/v0/groups/{name}")
             wait_for(server, name, "gone")
         nothing_left(server)
+
+
+def limits_of(server, name):
+    """{memory as it is on record: {memory as the kernel has it}}"""
+    found = {}
+    for box in server.request("GET", f"/v0/groups/{name}/sandbox?limit=1000").json()["sandboxes"]:
+        group = f"cella-{server.instance}/{box['metadata']['id']}"
+        for path in (f"memory/{group}/memory.limit_in_bytes", f"{group}/memory.max"):
+            if os.path.exists(f"/sys/fs/cgroup/{path}"):
+                kernel = int(pathlib.Path(f"/sys/fs/cgroup/{path}").read_text())
+                found.setdefault(box["spec"]["resources"]["memory"], set()).add(kernel)
+    return found
+
+
+def resized_so_far(server, before):
+    """Whether one of the group's sandboxes has other limits than before already, by the kernel's word."""
+    return {kernel for kernels in limits_of(server, "team").values() for kernel in kernels} != before
+
+
+@pytest.mark.parametrize("which", [("cellad",), ("warden",), ("supervisor", "warden", "cellad")], ids="+".join)
+def test_resized_as_a_whole_or_not_at_all(server_factory, which):
+    server = server_factory()
+    make(server, "team", 12)
+    wait_for(server, "team", "running")
+    sizes = {"64Mi": 64 << 20, "96Mi": 96 << 20}
+    for wanted in ("96Mi", "64Mi"):
+        answers = []
+
+        def ask(wanted=wanted, answers=answers):
+            with contextlib.suppress(OSError, http.client.HTTPException):
+                answers.append(server.request("POST", "/v0/groups/team/resize", {"memory": wanted}, timeout=100))
+
+        before = {kernel for kernels in limits_of(server, "team").values() for kernel in kernels}
+        asking = threading.Thread(target=ask)
+        asking.start()
+        wait_until(lambda: answers or resized_so_far(server, before), 30, "a beginning")
+        crash(server, *which)
+        asking.join()
+        wait_for(server, "team", "running")
+
+        def settled():
+            found = limits_of(server, "team")
+            return len(found) == 1 and all(kernels == {sizes[text]} for text, kernels in found.items())
+        wait_until(settled, 60, lambda: f"limits that agree: {limits_of(server, 'team')}\n{server.log()}")
+        if answers and answers[0].status == 200:
+            assert list(limits_of(server, "team")) == [wanted]
+    server.request("DELETE", "/v0/groups/team")
+    wait_for(server, "team", "gone")
+    nothing_left(server)
+
+
+def test_a_caller_who_leaves_does_not_halve_a_resize(server_factory):
+    server = server_factory()
+    make(server, "team", 12)
+    wait_for(server, "team", "running")
+    connection = server.connection()
+    connection.request("POST", "/v0/groups/team/resize", json.dumps({"memory": "96Mi"}),
+                       {"Authorization": f"Bearer {server.key}", "Content-Type": "application/json"})
+    wait_until(lambda: resized_so_far(server, {64 << 20}), 30, "a beginning")
+    connection.close()
+    wait_until(lambda: limits_of(server, "team") == {"96Mi": {96 << 20}}, 60,
+               lambda: f"the rest of it: {limits_of(server, 'team')}")
+    server.request("DELETE", "/v0/groups/team")
+    wait_for(server, "team", "gone")
+    nothing_left(server)

@@ -90,6 +90,8 @@ def test_deaths_in_the_middle_of_claims(server_factory, which):
     check(server, creator)
     wait_full(server)
     wait_until(lambda: server.leaks() == "", 30, server.leaks)
-    records = {path.name for path in (server.data / "run" / "sandboxes").iterdir()}
     shown = {made["metadata"]["id"] for made in server.list()}
-    assert len(records - shown) == 3, (records, shown)
+
+    def spares():
+        return {path.name for path in (server.data / "run" / "sandboxes").iterdir()} - shown
+    wait_until(lambda: len(spares()) == 3, 30, lambda: f"three spares, and none on its way out: {spares()}")

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a sandbox may use up, and that it is its own share that it uses up."""
 
+import pathlib
+import re
+import resource
 import time
 
 import pytest
@@ -189,9 +192,27 @@ def test_many_sandboxes_at_once(server_factory):
     """More descriptors in the warden's hands than one command may have: starts go on, and the limit
     of a command is still its own."""
     server = server_factory()
-    boxes = [server.create(wait=False) for _ in range(1100)]
+    small = {"cpu": "100m", "memory": "64Mi", "disk": "64Mi"}  # so that a small machine admits them all
+    boxes = [server.create(wait=False, resources=small) for _ in range(1100)]
     for box in boxes:
         box.wait_status("running", deadline=60)
     assert boxes[-1].run("ulimit -Sn") == "1024"
     assert boxes[0].exec("echo still").stdout == "still\n"
     assert server.leaks() == ""
+
+
+def test_sandboxes_are_not_as_few_as_a_shells_files(server_factory):
+    """A login starts with 1024 files, and could have more; each sandbox takes one of the warden's."""
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (128, before[1]))
+    try:
+        server = server_factory()
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+    pids = server.pids()
+    for pid in (pids.warden, pids.cellad):
+        limits = pathlib.Path("/proc/%d/limits" % pid).read_text(encoding="ascii")
+        soft, hard = re.search(r"Max open files +(\d+) +(\d+)", limits).groups()
+        assert soft == hard == str(before[1]), limits
+    box = server.create()
+    assert box.run("ulimit -Sn") == str(min(1024, before[1]))

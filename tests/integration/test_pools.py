@@ -42,6 +42,22 @@ def resize(server, size, name="host"):
     wait_full(server, name)
 
 
+def spares_of(server, count=2):
+    """The ids of the spares, once those that were replaced are gone."""
+    shown = {made["metadata"]["id"] for made in server.list()}
+
+    def found():
+        return {path.name for path in (server.data / "run" / "sandboxes").iterdir()} - shown
+    wait_full(server)
+    wait_until(lambda: len(found()) == count, 30, lambda: f"{count} spares: {found()}")
+    return found()
+
+
+def no_leaks(server):
+    """What is on its way out is gone in a moment; what leaks stays."""
+    wait_until(lambda: server.leaks() == "", 30, server.leaks)
+
+
 def claim(server, name=None, **spec):
     """A sandbox from the pool, and proof that it came from there."""
     wait_full(server)
@@ -235,17 +251,12 @@ def test_pools_of_other_trust_levels(pooled):
 
 
 def test_spares_are_on_no_list_and_found_by_no_id(pooled):
-    wait_full(pooled)
-    running = {path.name for path in (pooled.data / "run" / "sandboxes").iterdir()}
-    shown = {made["metadata"]["id"] for made in pooled.list()}
-    spares = running - shown
-    assert len(spares) == 2
-    for spare in spares:
+    for spare in spares_of(pooled):
         answer = pooled.request("GET", f"/v0/sandbox/{spare}")
         assert (answer.status, answer.error()) == (404, "SANDBOX_NOT_FOUND")
         answer = pooled.request("POST", f"/v0/sandbox/{spare}/process", {"command": "true"})
         assert (answer.status, answer.error()) == (404, "SANDBOX_NOT_FOUND")
-    assert pooled.leaks() == ""
+    no_leaks(pooled)
 
 
 def test_an_empty_pool_is_a_miss_and_no_failure(pooled):
@@ -261,7 +272,7 @@ def test_an_empty_pool_is_a_miss_and_no_failure(pooled):
     for box in boxes:
         box.delete()
     wait_full(pooled)
-    assert pooled.leaks() == ""
+    no_leaks(pooled)
 
 
 def test_a_sandbox_that_is_not_enabled_takes_none(pooled):
@@ -303,7 +314,7 @@ def test_released_means_gone_and_another_one_made(pooled):
             assert "sleep" not in box.run("cat /proc/[0-9]*/comm 2>/dev/null; true")
             box.delete()
     wait_full(pooled)
-    assert pooled.leaks() == ""
+    no_leaks(pooled)
 
 
 def test_release_without_a_pool_deletes(pooled):
@@ -321,9 +332,10 @@ def test_release_without_a_pool_deletes(pooled):
 
 
 def test_what_nobody_takes_is_replaced(server_factory):
-    server = server_factory("--pool", "image=host,size=2,ttl=1,name=short")
+    server = server_factory("--pool", "image=host,size=2,name=short")
     wait_full(server, "short")
     first = {path.name for path in (server.data / "run" / "sandboxes").iterdir()}
+    assert server.request("PATCH", "/v0/pools/short", {"ttl": 1}).status == 200
     wait_until(lambda: status_of(server, "short")["expired"] >= 2, 60,
                lambda: f"both replaced: {pool_of(server, 'short')}")
     wait_until(lambda: not first & {path.name for path in (server.data / "run" / "sandboxes").iterdir()},
@@ -333,23 +345,57 @@ def test_what_nobody_takes_is_replaced(server_factory):
     assert box.run("hostname") == box.name
     server.request("PATCH", "/v0/pools/short", {"ttl": "1h"})
     wait_full(server, "short")
-    assert server.leaks() == ""
+    no_leaks(server)
+
+
+SMALL = {"cpu": "100m", "memory": "128Mi", "disk": "64Mi"}
+
+
+def test_spares_give_way_to_those_who_ask(server_factory):
+    """What a spare is promised is there for whoever asks, by a create, a start or a resize; a wish that could not be
+    granted without all of them costs none."""
+    server = server_factory("--capacity", "memory=1Gi", "--overcommit", "1000,memory=1")
+    body = {"image": "host", "size": 4, "resources": SMALL}
+    assert server.request("POST", "/v0/pools", body).status == 201
+    wait_full(server)
+    allocated = server.request("GET", "/v0/machine").json()["resources"]["memory"]["allocated"]
+    assert allocated == 4 * (128 << 20)
+
+    too_much = server.request("POST", "/v0/sandbox", {"spec": {"resources": {**SMALL, "memory": "1025Mi"}}})
+    assert too_much.error() == "INSUFFICIENT_RESOURCES", too_much
+    assert status_of(server)["ready"] == 4
+
+    # Not from the pool, whose sandboxes are of another level: it needs more than the spares have left.
+    large = {**SMALL, "memory": "700Mi"}
+    first = server.create(trustLevel="untrusted", security={"memory_limit_mb": 700}, resources=large)
+    assert status_of(server)["ready"] < 4
+    first.stop()
+    wait_full(server)
+    assert first.request("POST", "/start").status == 202
+    first.wait_status("running")
+    assert status_of(server)["ready"] < 4
+    first.delete()
+
+    wait_full(server)
+    second = server.create(trustLevel="untrusted", security={"memory_limit_mb": 900}, resources=SMALL)
+    wait_full(server)
+    answer = second.request("POST", "/resize", {"memory": "900Mi"})
+    assert answer.status == 200, answer
+    second.delete()
+    wait_full(server)
 
 
 def test_a_spare_that_dies_is_replaced(pooled):
-    wait_full(pooled)
-    shown = {made["metadata"]["id"] for made in pooled.list()}
-    records = {path.name: path for path in (pooled.data / "run" / "sandboxes").iterdir()}
-    spare = next(iter(set(records) - shown))
-    pid = int(re.search(r"^pid (\d+)$", records[spare].read_text(), re.M).group(1))
+    record = pooled.data / "run" / "sandboxes" / min(spares_of(pooled))
+    pid = int(re.search(r"^pid (\d+)$", record.read_text(), re.M).group(1))
     os.kill(pid, signal.SIGKILL)
-    wait_until(lambda: not records[spare].exists(), 30, "nothing left of it")
+    wait_until(lambda: not record.exists(), 30, "nothing left of it")
     assert not process_alive(pid)
     wait_full(pooled)
     box = claim(pooled)
     assert box.run("hostname") == box.name
     box.delete()
-    wait_until(lambda: pooled.leaks() == "", 30, pooled.leaks)
+    no_leaks(pooled)
 
 
 # --- pools as a resource ---
@@ -390,7 +436,7 @@ def test_life_of_a_pool(server_factory):
         assert (answer.status, answer.error()) == (404, "POOL_NOT_FOUND")
     wait_until(lambda: len(list((server.data / "volume").iterdir())) <= 2, 30, "no spares")
     assert server.sandbox(box.name).status() in ("running", "stopped")
-    assert server.leaks() == ""
+    no_leaks(server)
 
 
 @pytest.mark.parametrize("body, code, words", [
@@ -427,6 +473,9 @@ def test_the_command_line(pooled):
     shown = pooled.cli("pool", "get", "host")
     assert shown.returncode == 0 and re.search(r"^made at once +1$", shown.stdout, re.M)
     assert json.loads(pooled.cli("pool", "get", "host", "-o", "json").stdout)["size"] == 2
+    strict = pooled.cli("pool", "create", "--trust", "untrusted", "--size", "0", "--memory", "64Mi")
+    assert strict.returncode == 0 and pool_of(pooled, "host-untrusted")["resources"]["memory"] == "64Mi"
+    assert pooled.cli("pool", "delete", "host-untrusted").returncode == 0
     again = pooled.cli("pool", "create", "twin")
     assert again.returncode == 4 and "change its size" in again.stderr
     changed = pooled.cli("pool", "update", "host", "--ttl", "20m")

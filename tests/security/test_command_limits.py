@@ -60,7 +60,7 @@ ENDS = [
 @pytest.mark.parametrize("reason, end", ENDS, ids=[f"{reason}-{i}" for i, (reason, _) in enumerate(ENDS)])
 def test_nothing_inside_lifts_a_limit(sandbox, reason, end):
     sandbox.write("/tmp/try.py", TRIES + end)
-    limits = {**LIMITS, "timeout": 3} if reason == "TIMEOUT" else LIMITS
+    limits = {**LIMITS, "timeout": 10} if reason == "TIMEOUT" else LIMITS
     answer = sandbox.request("POST", "/process", {"command": "exec python3 /tmp/try.py", "limits": limits,
                                                   "waitForCompletion": True}, timeout=90)
     assert answer.status == 200, answer

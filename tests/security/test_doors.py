@@ -137,11 +137,11 @@ print(len(select.select([ear], [], [], 0)[0]), flush=True)
 """
     assert run_inside(sandbox, ear, "user") == ["EPERM"]
     pid = spawn_inside(sandbox, ear)
-    wait_until(lambda: sandbox.logs(pid)["stdout"] == "from inside\n", 20, lambda: sandbox.logs(pid))
+    wait_until(lambda: sandbox.logs(pid)["stdout"] == "from inside\n", 60, lambda: sandbox.logs(pid))
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as host:
         host.sendto(b"from outside", ("127.0.0.1", 9))
     sandbox.run("touch /tmp/sent")
-    wait_until(lambda: sandbox.logs(pid)["stdout"] == "from inside\n0\n", 20,
+    wait_until(lambda: sandbox.logs(pid)["stdout"] == "from inside\n0\n", 60,
                lambda: sandbox.logs(pid))
 
 

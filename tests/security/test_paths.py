@@ -40,7 +40,7 @@ while True:
 
 def swap(sandbox, a, b):
     pid = spawn_inside(sandbox, SWAPPER.replace("{a!r}", repr(a)).replace("{b!r}", repr(b)))
-    wait_until(lambda: sandbox.logs(pid)["stdout"] == "ready\n", 20, lambda: sandbox.logs(pid))
+    wait_until(lambda: sandbox.logs(pid)["stdout"] == "ready\n", 60, lambda: sandbox.logs(pid))
     return pid
 
 
@@ -82,11 +82,11 @@ while not os.path.exists('/tmp/stop'):
     quiet(os.rename, '/workspace/keep/b', '/workspace/t/a/b')
 print('done', flush=True)
 """)
-    wait_until(lambda: "ready" in sandbox.logs(pid)["stdout"], 20, lambda: sandbox.logs(pid))
+    wait_until(lambda: "ready" in sandbox.logs(pid)["stdout"], 60, lambda: sandbox.logs(pid))
     statuses = {sandbox.request("DELETE", "/filesystem/workspace/t?recursive=true").status
                 for _ in range(100)}
     sandbox.run("touch /tmp/stop")
-    wait_until(lambda: "done" in sandbox.logs(pid)["stdout"], 20, lambda: sandbox.logs(pid))
+    wait_until(lambda: "done" in sandbox.logs(pid)["stdout"], 60, lambda: sandbox.logs(pid))
     assert statuses <= {200, 204, 404, 403, 409}, statuses
     assert sandbox.exec("test -e /workspace/keep/f").exit_code == 0
 

@@ -180,7 +180,9 @@ class Server:
     def __init__(self, *args, env=None, programs=None, prefix=()):
         self.bin = pathlib.Path(programs or bin_dir())
         self.prefix = list(prefix)  # a command that its programs are started by, and becomes them
-        self.args = list(args)
+        # Tests make many ordinary sandboxes that do next to nothing, on machines with little memory
+        # and less disk; those about admission say how much there is to be promised.
+        self.args = [*args] if "--overcommit" in args else ["--overcommit", "1000", *args]
         self.env = {**os.environ, **(env or {})}
         self.data = pathlib.Path(tempfile.mkdtemp(prefix="cella-test-", dir="/tmp"))
         self.log_path = self.data.with_suffix(".log")
@@ -296,11 +298,15 @@ class Server:
         return found
 
     def _cgroups(self):
-        if not self.instance:
+        instance = self.instance
+        if not instance:  # it did not get far enough to be asked
+            with contextlib.suppress(OSError):
+                instance = (self.data / "instance").read_text().strip()
+        if not instance:
             return []
         found = []
         for top in ("/sys/fs/cgroup", *pathlib.Path("/sys/fs/cgroup").glob("*/")):
-            found += pathlib.Path(top).glob(f"cella-{self.instance}*")
+            found += pathlib.Path(top).glob(f"cella-{instance}*")
         return [path for path in found if path.is_dir()]
 
     def _loop_devices(self):

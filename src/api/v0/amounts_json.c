@@ -55,11 +55,8 @@ void usage_add(yyjson_mut_doc *doc, yyjson_mut_val *object, const struct sandbox
             amount_add(doc, row, "used", (enum resource)i, used[i]);
             percent_add(doc, row, "percent", used[i], limit);
         }
-        if (!sandboxes_enforces(sandboxes, (enum resource)i, &how)) {
+        if (!sandboxes_enforces(sandboxes, (enum resource)i, &how))
             yyjson_mut_obj_add_bool(doc, row, "enforced", false);
-            yyjson_mut_obj_add_strcpy(doc, row, "enforcement", how);
-        } else if (i > (int)RESOURCE_PIDS) {
-            yyjson_mut_obj_add_strcpy(doc, row, "enforcement", how);
-        }
+        yyjson_mut_obj_add_strcpy(doc, row, "enforcement", how);
     }
 }

@@ -44,9 +44,7 @@ int v0_group_list(struct http_exchange *x, const struct route_params *params, vo
     yyjson_mut_val *list = yyjson_mut_obj_add_arr(doc, root, "groups");
     for (size_t i = 0; i < count; i++)
         yyjson_mut_arr_append(list, group_json(arena, doc, &items[i], true));
-    yyjson_mut_obj_add_uint(doc, root, "total", total);
-    yyjson_mut_obj_add_uint(doc, root, "limit", limit);
-    yyjson_mut_obj_add_uint(doc, root, "offset", offset);
+    api_json_page(doc, root, total, limit, offset);
     return api_reply_json(x, 200, doc, err);
 }
 

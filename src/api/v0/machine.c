@@ -38,6 +38,8 @@ static void add_sandbox(yyjson_mut_doc *doc, yyjson_mut_val *item,
         [RESOURCE_DISK] = usage->disk,
     };
     yyjson_mut_obj_add_str(doc, item, "name", usage->name);
+    if (usage->group != NULL)
+        yyjson_mut_obj_add_str(doc, item, "group", usage->group);
     yyjson_mut_obj_add_str(doc, item, "id", usage->id);
     yyjson_mut_obj_add_str(doc, item, "status", sandbox_status_text(usage->status));
     yyjson_mut_val *allocated = yyjson_mut_obj_add_obj(doc, item, "allocated");
@@ -80,8 +82,6 @@ int v0_machine(struct http_exchange *x, const struct route_params *params, void 
     yyjson_mut_val *list = yyjson_mut_obj_add_arr(doc, root, "sandboxes");
     for (size_t i = 0; i < count; i++)
         add_sandbox(doc, yyjson_mut_arr_add_obj(doc, list), &items[i]);
-    yyjson_mut_obj_add_uint(doc, root, "total", total);
-    yyjson_mut_obj_add_uint(doc, root, "limit", limit);
-    yyjson_mut_obj_add_uint(doc, root, "offset", offset);
+    api_json_page(doc, root, total, limit, offset);
     return api_reply_json(x, 200, doc, err);
 }

@@ -199,8 +199,6 @@ int v0_metrics(struct http_exchange *x, const struct route_params *params, void 
     yyjson_mut_val *list = yyjson_mut_obj_add_arr(doc, root, "sandboxes");
     for (size_t i = 0; i < count; i++)
         usage_json(doc, yyjson_mut_arr_add_obj(doc, list), &items[i]);
-    yyjson_mut_obj_add_uint(doc, root, "total", total);
-    yyjson_mut_obj_add_uint(doc, root, "limit", limit);
-    yyjson_mut_obj_add_uint(doc, root, "offset", offset);
+    api_json_page(doc, root, total, limit, offset);
     return api_reply_json(x, 200, doc, err);
 }

@@ -98,9 +98,7 @@ int v0_sandbox_list(struct http_exchange *x, const struct route_params *params, 
     yyjson_mut_val *list = yyjson_mut_obj_add_arr(doc, root, "sandboxes");
     for (size_t i = 0; i < count; i++)
         yyjson_mut_arr_append(list, sandbox_json(arena, doc, &items[i], NULL));
-    yyjson_mut_obj_add_uint(doc, root, "total", total);
-    yyjson_mut_obj_add_uint(doc, root, "limit", filter.limit);
-    yyjson_mut_obj_add_uint(doc, root, "offset", filter.offset);
+    api_json_page(doc, root, total, filter.limit, filter.offset);
     return api_reply_json(x, 200, doc, err);
 }
 

@@ -235,6 +235,28 @@ static void nobody_writes(void **state)
     assert_true(query(begin + DAY - 1, DAY, WIDTH) > 0);
 }
 
+/* Measured once a minute, shown as if every ten seconds. */
+static void quiet_ones_have_no_gaps(void **state)
+{
+    run(begin, begin + 60, 0.5, MIB, MIB);
+    const struct series_sample late = {.time_ms = (begin + 110) * 1000 + 123,
+                                       .has_cpu = true,
+                                       .has_memory = true,
+                                       .cpu_usec = 600000,
+                                       .cpu_elapsed_usec = 60000000,
+                                       .memory_bytes = 2 * MIB};
+    series_add_since(&h.series, (begin + 50) * 1000 + 123, &late);
+    assert_int_equal(query(begin + 119, 120, WIDTH), 12);
+    for (int i = 0; i < 12; i++) {
+        assert_true(near(values[i].cpu, i < 6 ? 0.5 : 0.01));
+        assert_true(near(values[i].memory, i < 6 ? MIB : 2 * MIB));
+    }
+    /* Nobody knows about an hour. */
+    const struct series_sample later = {.time_ms = (begin + HOUR) * 1000, .has_memory = true};
+    series_add_since(&h.series, late.time_ms, &later);
+    assert_int_equal(query(begin + HOUR, HOUR, WIDTH), 13 - 1);
+}
+
 static void huge_figures(void **state)
 {
     sample(begin, 100000.0, UINT64_MAX / 2, UINT64_MAX / 2);
@@ -256,6 +278,7 @@ int main(void)
         cmocka_unit_test_setup(damaged_slots_are_ignored, setup),
         cmocka_unit_test_setup(clock_set_back, setup),
         cmocka_unit_test_setup(nobody_writes, setup),
+        cmocka_unit_test_setup(quiet_ones_have_no_gaps, setup),
         cmocka_unit_test_setup(huge_figures, setup),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

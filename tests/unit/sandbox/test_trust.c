@@ -228,11 +228,33 @@ static void limits(void **state)
     assert_int_equal(trust_check_limits(&request, UINT64_MAX / 2, UINT32_MAX, &options, &err), 0);
 }
 
+#define LIST(text)                                                                                 \
+    {                                                                                              \
+        text, sizeof(text)                                                                         \
+    }
+
 static void shells(void **state)
 {
-    static const char *const refused[] = {"sh",     "/bin/sh", "bash", "/usr/bin/bash",
-                                          "./dash", "fish"};
-    static const char *const fine[] = {"python3", "/usr/bin/python3", "bashful", "sh/ls", "echo"};
+    static const struct slice refused[] = {
+        LIST("sh\0-c\0x"),
+        LIST("/bin/sh"),
+        LIST("bash"),
+        LIST("/usr/bin/bash"),
+        LIST("./dash"),
+        LIST("fish"),
+        LIST("pip\0install\0x"),
+        LIST("/usr/bin/pip3.11"),
+        LIST("python3\0-m\0pip\0install\0x"),
+        LIST("/usr/bin/python3\0-I\0-m\0pip"),
+        LIST("python\0-mpip"),
+    };
+    static const struct slice fine[] = {
+        LIST("python3"),       LIST("/usr/bin/python3\0-c\0-m\0pip"),
+        LIST("bashful"),       LIST("sh/ls"),
+        LIST("echo\0-m\0pip"), LIST("python3\0-m\0pipeline"),
+        LIST("pipeline"),      LIST("python3\0x.py\0-m\0pip"),
+        LIST("python3\0-m"),   LIST("python3\0-m\0json.tool\0pip"),
+    };
     const struct trust_options open = level(NULL), strict = level("untrusted");
     struct error err;
     for (size_t i = 0; i < ARRAY_LEN(refused); i++) {

@@ -222,6 +222,31 @@ static void test_failed_put_changes_nothing(void **state)
     put(f->store, "id", "box", 8); /* and the store goes on */
 }
 
+static void test_several_or_none(void **state)
+{
+    struct fixture *f = *state;
+    put(f->store, "idone", "one", 1);
+    put(f->store, "idtwo", "two", 2);
+    struct store_sandbox rows[] = {make_sandbox("idone", "one"), make_sandbox("idtwo", "two")};
+    struct store_event events[] = {make_event(3), make_event(2)}; /* the second one is taken */
+    struct error err = {0};
+    rows[0].status = rows[1].status = "running";
+    assert_int_equal(store_put_sandboxes(f->store, rows, events, 2, &err), -1);
+    fixture_reopen(f);
+    load(f->store, &loaded);
+    assert_string_equal(loaded.statuses[0], "creating");
+    assert_string_equal(loaded.statuses[1], "creating");
+    assert_int_equal(loaded.event_count, 2);
+    events[1] = make_event(4);
+    assert_int_equal(store_put_sandboxes(f->store, rows, events, 2, &err), 0);
+    assert_int_equal(store_put_sandboxes(f->store, rows, events, 0, &err), 0);
+    fixture_reopen(f);
+    load(f->store, &loaded);
+    assert_string_equal(loaded.statuses[0], "running");
+    assert_string_equal(loaded.statuses[1], "running");
+    assert_int_equal(loaded.event_count, 4);
+}
+
 static void test_events_are_capped(void **state)
 {
     struct fixture *f = *state;
@@ -572,6 +597,7 @@ int main(void)
         TEST(test_name_is_free_after_deletion),
         TEST(test_delete),
         TEST(test_failed_put_changes_nothing),
+        TEST(test_several_or_none),
         TEST(test_events_are_capped),
         TEST(test_revisions_are_never_reused),
         TEST(test_load_stops_at_an_error),

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 struct place {
@@ -148,6 +149,42 @@ static void lists_its_own_only(void **state)
     assert_int_equal(access(place->dir, F_OK), -1);
 }
 
+static bool take_give_tidy(struct ids *ids, int rounds)
+{
+    struct error err;
+    int slot;
+    for (int i = 0; i < rounds; i++) {
+        if (ids_take(ids, "one", &slot, &err) < 0)
+            return false;
+        ids_give(ids, "one", slot);
+        ids_tidy(ids);
+    }
+    return true;
+}
+
+/* Two servers, each of which removes the registry when it was the last to use it. */
+static void others_tidy_up_meanwhile(void **state)
+{
+    enum { ROUNDS = 1000 };
+    const struct place *place = *state;
+    struct ids here, there;
+    int status;
+    begin(&here, place, place->here, 1);
+    begin(&there, place, place->there, 1);
+    /* So that its parent is a folder that goes, too. */
+    char dir[sizeof(place->dir) + 8];
+    snprintf(dir, sizeof(dir), "%s/ids", place->dir);
+    here.dir = there.dir = dir;
+    pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0)
+        _exit(take_give_tidy(&there, ROUNDS) ? 0 : 1);
+    bool good = take_give_tidy(&here, ROUNDS);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(good);
+    assert_int_equal(status, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -157,6 +194,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(wraps_around, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_vanished_folder_loses_its_slots, set_up, tear_down),
         cmocka_unit_test_setup_teardown(lists_its_own_only, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(others_tidy_up_meanwhile, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

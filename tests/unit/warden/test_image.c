@@ -10,11 +10,14 @@
 #include <cmocka.h>
 
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "warden/files.h"
@@ -107,6 +110,47 @@ static void hides_what_is_not_everybodys(void **state)
     assert_int_equal(st.st_gid, 8);
 }
 
+/* Makes and removes a folder with something to hide, until it is ended. */
+static void come_and_go(int dirfd)
+{
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    for (;;) {
+        mkdirat(dirfd, "package", 0755);
+        mkdirat(dirfd, "package/part", 0755);
+        int fd = openat(dirfd, "package/part/key", O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+        close(fd);
+        unlinkat(dirfd, "package/part/key", 0);
+        unlinkat(dirfd, "package/part", AT_REMOVEDIR);
+        unlinkat(dirfd, "package", AT_REMOVEDIR);
+    }
+}
+
+static void what_goes_meanwhile_is_no_failure(void **state)
+{
+    enum { ROUNDS = 300 };
+    const struct tree *tree = *state;
+    struct error err = {0};
+    int failed = 0;
+    if (tree == NULL)
+        skip();
+    add(tree->usr, "secret", 0600);
+    pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0)
+        come_and_go(tree->usr);
+    for (int i = 0; i < ROUNDS && failed == 0; i++) {
+        int fd = -1;
+        failed |= mkdirat(tree->mask, "round", 0755) | dir_open_at(tree->mask, "round", &fd, &err) |
+                  image_mask_make(tree->usr, fd, &err);
+        failed |= !is_whiteout(fd, "secret");
+        failed |= close(fd) | tree_remove_at(tree->mask, "round", &err);
+    }
+    kill(pid, SIGKILL);
+    assert_int_equal(waitpid(pid, NULL, 0), pid);
+    if (failed != 0)
+        fail_msg("%s", err.message);
+}
+
 static void the_root_has_what_it_needs(void **state)
 {
     static const struct {
@@ -145,6 +189,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(hides_what_is_not_everybodys, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(what_goes_meanwhile_is_no_failure, set_up, tear_down),
         cmocka_unit_test_setup_teardown(the_root_has_what_it_needs, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
