@@ -35,11 +35,11 @@ static int call(struct sandboxes *s, const struct wire_schema *schema, const voi
 
 /* ---- telling ---- */
 
-static int tell_secrets(struct sandbox *sb, struct error *err)
+static int tell_secrets(struct sandbox *sb, bool open, struct error *err)
 {
     struct networks *n = &sb->owner->networks;
     _cleanup_(net_policy_release) struct net_policy policy = {0};
-    if (!sb->network.has_headers || n->secrets == NULL || !sb->up)
+    if (!sb->network.has_headers || n->secrets == NULL || !open)
         return 0;
     const struct slice packed = {sb->network.packed, sb->network.packed_len};
     if (net_policy_unpack(packed, &policy, err) < 0)
@@ -55,17 +55,54 @@ static int tell_secrets(struct sandbox *sb, struct error *err)
     return r;
 }
 
-int egress_tell(struct sandbox *sb, struct error *err)
+static int tell(struct sandbox *sb, bool open, struct error *err)
 {
     struct egress_set set = {
         .id = sb->id, .address = sb->network.address, .workspace = sb->workspace};
     if (sb->network.address[0] == '\0')
         return 0;
-    if (sb->up && !sb->gone)
+    if (open)
         set.policy = (struct slice){sb->network.packed, sb->network.packed_len};
     if (call(sb->owner, &egress_set_schema, &set, err) < 0)
         return -1;
-    return tell_secrets(sb, err);
+    return tell_secrets(sb, open, err);
+}
+
+int egress_tell(struct sandbox *sb, struct error *err)
+{
+    sb->network.told = 0;
+    return tell(sb, sb->up && !sb->gone, err);
+}
+
+static void tell_ahead(void *arg)
+{
+    struct egress_telling *telling = arg;
+    struct sandbox *sb = telling->sb;
+    struct error err;
+    sb->network.told = sb->owner->networks.connection;
+    if (tell(sb, true, &err) < 0)
+        sb->network.told = 0;
+    telling->under_way = false;
+    co_cond_wake_all(&telling->over);
+}
+
+void egress_tell_ahead(struct sandbox *sb, struct egress_telling *telling)
+{
+    struct error err;
+    *telling = (struct egress_telling){.sb = sb};
+    sb->network.told = 0;
+    if (sb->network.address[0] == '\0' || sb->owner->networks.egress == NULL)
+        return;
+    telling->under_way = true;
+    if (co_spawn(sb->owner->loop, tell_ahead, telling, NULL, &err) < 0)
+        telling->under_way = false; /* it is told once it runs */
+}
+
+void egress_told(struct egress_telling *telling)
+{
+    struct error err;
+    while (telling->under_way)
+        (void)co_cond_wait(telling->sb->owner->loop, &telling->over, -1, &err);
 }
 
 void egress_forget(struct sandbox *sb)
@@ -118,7 +155,7 @@ void sandboxes_secrets_changed(struct sandboxes *s, const char *workspace)
     struct sandbox **all = hold_all(s, &count);
     for (size_t i = 0; i < count; i++) {
         if (!all[i]->gone && strcmp(all[i]->workspace, workspace) == 0 &&
-            all[i]->network.address[0] != '\0' && tell_secrets(all[i], &err) < 0)
+            all[i]->network.address[0] != '\0' && tell_secrets(all[i], all[i]->up, &err) < 0)
             log_warn("sandbox %s: its secrets: %s", all[i]->id, err.message);
         sandbox_drop(all[i]);
     }
@@ -162,6 +199,7 @@ static int connect_once(struct sandboxes *s, struct error *err)
     n->egress = channel_new(s->loop, fd, &events, err);
     if (n->egress == NULL)
         return -1;
+    n->connection++;
     if (greet(s, n->egress, err) < 0 || tell_all(s, err) < 0) {
         if (n->egress != NULL)
             channel_free(steal_ptr(n->egress));

@@ -146,8 +146,10 @@ int sandbox_network_apply(struct sandbox *sb, struct error *err)
 void sandbox_network_started(struct sandbox *sb)
 {
     struct error err;
-    if (sb->network.address[0] != '\0' && egress_tell(sb, &err) < 0)
+    bool told = sb->network.told != 0 && sb->network.told == sb->owner->networks.connection;
+    if (!told && sb->network.address[0] != '\0' && egress_tell(sb, &err) < 0)
         log_warn("sandbox %s: its network: %s", sb->id, err.message);
+    sb->network.told = 0;
 }
 
 /* Whether somebody else has been given its address meanwhile. */

@@ -19,6 +19,7 @@ struct sandbox_network {
     struct plan_net_rule *rules; /* for the kernel, in the order they are looked at; owned */
     size_t rule_count;
     char address[NET_ADDRESS_TEXT]; /* "": it was not started with a network */
+    unsigned told; /* over which connection the egress process was told before it ran; 0: none */
 };
 
 /* All of them. */
@@ -28,6 +29,7 @@ struct networks {
     char reason[256]; /* why not */
     int run_fd;
     struct channel *egress; /* NULL while there is none */
+    unsigned connection;    /* the how manieth */
     struct co *keeper;      /* connects, and tells everything */
     struct co_cond wake;    /* the connection is gone, or not wanted any more */
     bool closing;
@@ -63,4 +65,14 @@ void egress_link_free(struct sandboxes *s);
 /* On a coroutine: what holds for it, none when it does not run. UNAVAILABLE while there is no
  * egress process: it is told as soon as there is one. */
 int egress_tell(struct sandbox *sb, struct error *err);
+/* The same for one that will run in a moment, while the caller goes on with something else. Ends
+ * with egress_told(), on a coroutine that nobody cancels; should it fail, or another connection
+ * come in between, sandbox_network_started() makes up for it. */
+struct egress_telling {
+    struct sandbox *sb;
+    bool under_way;
+    struct co_cond over;
+};
+void egress_tell_ahead(struct sandbox *sb, struct egress_telling *telling);
+void egress_told(struct egress_telling *telling);
 void egress_forget(struct sandbox *sb); /* on a coroutine: it is deleted */

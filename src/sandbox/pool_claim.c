@@ -108,16 +108,18 @@ int sandbox_claim(struct sandbox *sb, struct error *err)
 {
     struct provider *p = sb->owner->provider;
     struct plan plan;
+    struct egress_telling telling;
     if (sandbox_plan(sb, &plan, err) < 0)
         return -1;
     plan.spare = sb->limits_stay;
-    sandbox_agent_expect(sb); /* it has time for us while the warden is at work */
-    if (p->ops->claim(p, &plan, err) < 0)
+    sandbox_agent_expect(sb); /* they have time for us while the warden is at work */
+    egress_tell_ahead(sb, &telling);
+    int r = p->ops->claim(p, &plan, err);
+    egress_told(&telling);
+    if (r < 0)
         return -1;
     if (sb->exited)
         return error_set(err, ERROR_NOT_RUNNING, "it ended right after its claim");
-    if (sb->network.address[0] != '\0' && sandbox_network_set(sb, err) < 0)
-        return -1;
     sb->unclaimed = false;
     return 0;
 }

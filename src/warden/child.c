@@ -152,7 +152,7 @@ static int step_cgroups(struct life *life, struct error *err)
 static int step_network(struct life *life, struct error *err)
 {
     struct ifreq request = {.ifr_name = "lo", .ifr_flags = IFF_UP};
-    if (life->birth->sysfs >= 0)
+    if (life->birth->plan->network != PLAN_NETWORK_NONE)
         return 0; /* it was born in one that is the machine's (net_pair.h) */
     if (unshare(CLONE_NEWNET) < 0)
         return error_sys(err, "making a network namespace");
@@ -180,7 +180,7 @@ static int step_cgroup_namespace(struct life *life, struct error *err)
 
 static int step_prepare(struct life *life, struct error *err)
 {
-    return mounts_prepare(life->birth->plan, life->birth->sysfs, &life->mounts, err);
+    return mounts_prepare(life->birth->plan, &life->mounts, err);
 }
 
 static int step_mounts(struct life *life, struct error *err)

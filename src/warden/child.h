@@ -25,7 +25,6 @@ struct birth {
     struct cgroup_set cgroups;
     int listener;
     int agent;      /* the program; borrowed */
-    int sysfs;      /* of its network, which was made for it; -1: it makes both itself */
     int channel[2]; /* the warden's end, the child's end */
     const char *fail_at;
 };

@@ -2,9 +2,9 @@
 
 /*
  * A spare sandbox becomes somebody's. It was made like any other, with its id for a name, and
- * nobody has run anything in it: so what a start would do differently now is its name, its limits
- * and a few times. All of it happens here at once, without a child: there is no memory to be taken
- * back and no tree to be measured yet.
+ * nobody has run anything in it: so what a start would do differently now is its name, its limits,
+ * the rules of its network and a few times. All of it happens here at once, without a child: there
+ * is no memory to be taken back and no tree to be measured yet.
  *
  * The hostname comes last, and says that the rest is done: whoever asks again, because the answer
  * got lost in a crash, finds it and changes nothing under whoever may work in there by now.
@@ -111,6 +111,19 @@ static int make_young(const struct sandbox *sandbox, struct error *err)
 
 /* ---- all of it ---- */
 
+/* A spare one with a network has the mode that lets nothing through, and an address; its rules come
+ * here. Whether it has one at all was decided at its start. */
+static int set_network(struct sandbox *sandbox, const struct plan *plan, struct error *err)
+{
+    const struct net_wish wish = net_wish_of_plan(plan);
+    if ((wish.mode != PLAN_NETWORK_NONE) != (sandbox->net.index >= 0))
+        return error_set(err, ERROR_NOT_RUNNING, "the spare sandbox %s a network",
+                         sandbox->net.index >= 0 ? "has" : "does not have");
+    if (wish.mode == PLAN_NETWORK_NONE)
+        return 0;
+    return net_change(sandbox->warden, sandbox, &wish, err);
+}
+
 static int set_limits(const struct sandbox *sandbox, const struct plan *plan, struct error *err)
 {
     const struct warden *warden = sandbox->warden;
@@ -130,7 +143,8 @@ int sandbox_claim(struct warden *warden, const struct plan *plan, struct error *
         return error_set(err, ERROR_NOT_RUNNING, "the sandbox does not run");
     if (sandbox->spare &&
         (rename_files(sandbox, plan->hostname, err) < 0 || make_young(sandbox, err) < 0 ||
-         (!plan->spare && set_limits(sandbox, plan, err) < 0)))
+         (!plan->spare && set_limits(sandbox, plan, err) < 0) ||
+         set_network(sandbox, plan, err) < 0))
         return -1;
     if (set_hostname(sandbox, plan->hostname, &had, err) < 0)
         return -1;

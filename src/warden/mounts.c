@@ -285,15 +285,13 @@ static int carry_out(const struct work *work, size_t index, struct error *err)
     return error_set(err, ERROR_INTERNAL, "no such kind of mount");
 }
 
-int mounts_prepare(const struct plan *plan, int sysfs, struct mounts *ret_mounts, struct error *err)
+int mounts_prepare(const struct plan *plan, struct mounts *ret_mounts, struct error *err)
 {
     for (size_t i = 0; i < MOUNTS_MAX; i++)
         ret_mounts->made[i] = -1;
     for (size_t i = 0; i < ARRAY_LEN(rows); i++)
-        if (rows[i].kind == ROW_NEW && sysfs >= 0 && strcmp(rows[i].fstype, "sysfs") == 0)
-            ret_mounts->made[i] = sysfs; /* the kernel lets only a network's owner make one */
-        else if (rows[i].kind == ROW_NEW && is_wanted(&rows[i], plan) &&
-                 make_filesystem(plan, &rows[i], &ret_mounts->made[i], err) < 0)
+        if (rows[i].kind == ROW_NEW && is_wanted(&rows[i], plan) &&
+            make_filesystem(plan, &rows[i], &ret_mounts->made[i], err) < 0)
             return -1; /* the process ends: nobody has to close the others */
     return 0;
 }

@@ -17,10 +17,8 @@ struct mounts {
     int made[MOUNTS_MAX];
 };
 
-/* Makes what does not depend on the sandbox's root, while the warden is making that. sysfs: one
- * that was made with its network; -1: none was. */
-int mounts_prepare(const struct plan *plan, int sysfs, struct mounts *ret_mounts,
-                   struct error *err);
+/* Makes what does not depend on the sandbox's root, while the warden is making that. */
+int mounts_prepare(const struct plan *plan, struct mounts *ret_mounts, struct error *err);
 
 /* Puts everything together and makes it /. Afterwards nothing of the machine's mounts is left. */
 int mounts_enter(const struct plan *plan, const struct layers *layers, const struct mounts *mounts,

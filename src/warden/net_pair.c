@@ -13,7 +13,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mount.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -71,20 +70,6 @@ static void make_mac(int index, unsigned char side, unsigned char out[NET_MAC_LE
         out[3 + i] = (unsigned char)(index >> (8 * (2 - i)));
 }
 
-static int make_sysfs(int *ret_fd, struct error *err)
-{
-    _cleanup_fd_ int context = fsopen("sysfs", FSOPEN_CLOEXEC);
-    if (context < 0 || fsconfig(context, FSCONFIG_SET_STRING, "source", "sysfs", 0) < 0 ||
-        fsconfig(context, FSCONFIG_CMD_CREATE, NULL, NULL, 0) < 0)
-        return error_sys(err, "making sysfs");
-    int fd = fsmount(context, FSMOUNT_CLOEXEC,
-                     MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC | MOUNT_ATTR_RDONLY);
-    if (fd < 0)
-        return error_sys(err, "mounting sysfs");
-    *ret_fd = fd;
-    return 0;
-}
-
 struct making {
     struct router *router;
     struct net_pair pair;
@@ -116,8 +101,6 @@ static int furnish(struct making *making, struct error *err)
         r = link_up(&route, PAIR_ETH0, err);
     if (r == 0)
         r = link_address(&route, &way, err);
-    if (r == 0)
-        r = make_sysfs(&making->pair.sysfs, err);
     nl_close(&route);
     return r;
 }
@@ -161,6 +144,5 @@ int pair_make(struct router *router, int index, struct net_pair *ret_pair, struc
 void pair_release(struct net_pair *pair)
 {
     cleanup_fd(&pair->network_namespace);
-    cleanup_fd(&pair->sysfs);
     *pair = (struct net_pair)NET_PAIR_INIT;
 }

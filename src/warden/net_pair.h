@@ -3,8 +3,8 @@
 
 /*
  * A sandbox's network before there is a sandbox: a network namespace with lo and eth0 up, its cable
- * to the router, addresses and routes on both ends, and a sysfs that shows it. All but the rules,
- * without which nothing passes: so it can be made ahead (net_stock.h), by index alone.
+ * to the router, addresses and routes on both ends. All but the rules, without which nothing
+ * passes: so it can be made ahead (net_stock.h), by index alone.
  *
  * The namespace belongs to the machine's user namespace: root of a sandbox can neither give itself
  * another address nor take the limit off its interface.
@@ -16,12 +16,11 @@
 struct net_pair {
     int index;
     int network_namespace; /* -1: none */
-    int sysfs;             /* a mount that is not mounted anywhere yet */
 };
 
 #define NET_PAIR_INIT                                                                              \
     {                                                                                              \
-        .index = -1, .network_namespace = -1, .sysfs = -1                                          \
+        .index = -1, .network_namespace = -1                                                       \
     }
 
 enum { PAIR_FIRST_IFINDEX = 16, PAIR_ETH0 = 2 };

@@ -20,7 +20,7 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 
-enum { CHANNEL_FD = 3, HOME_FD = 4, ROUTER_FD = 5, HIGH_FD = 16, PAIR_FDS = 2, NICE = 5 };
+enum { CHANNEL_FD = 3, HOME_FD = 4, ROUTER_FD = 5, HIGH_FD = 16, NICE = 5 };
 
 struct answer {
     int index;
@@ -30,7 +30,7 @@ struct answer {
 
 union control {
     struct cmsghdr header;
-    char space[CMSG_SPACE(PAIR_FDS * sizeof(int))];
+    char space[CMSG_SPACE(sizeof(int))];
 };
 
 /* ---- the process ---- */
@@ -42,7 +42,6 @@ static int open_route(void *arg, struct error *err)
 
 static void reply(const struct answer *answer, const struct net_pair *pair)
 {
-    const int fds[PAIR_FDS] = {pair->network_namespace, pair->sysfs};
     union control control = {0};
     struct iovec iov = {.iov_base = (void *)answer, .iov_len = sizeof(*answer)};
     struct msghdr message = {.msg_iov = &iov, .msg_iovlen = 1};
@@ -52,8 +51,8 @@ static void reply(const struct answer *answer, const struct net_pair *pair)
         struct cmsghdr *cmsg = CMSG_FIRSTHDR(&message);
         cmsg->cmsg_level = SOL_SOCKET;
         cmsg->cmsg_type = SCM_RIGHTS;
-        cmsg->cmsg_len = CMSG_LEN(sizeof(fds));
-        memcpy(CMSG_DATA(cmsg), fds, sizeof(fds));
+        cmsg->cmsg_len = CMSG_LEN(sizeof(int));
+        memcpy(CMSG_DATA(cmsg), &pair->network_namespace, sizeof(int));
     }
     if (sendmsg(CHANNEL_FD, &message, MSG_NOSIGNAL) != sizeof(*answer))
         _exit(1);
@@ -99,7 +98,7 @@ static _Noreturn void serve(int channel, struct router router)
 
 /* ---- the warden's side ---- */
 
-static void take_answer(struct net_stock *stock, const struct answer *answer, const int *fds)
+static void take_answer(struct net_stock *stock, const struct answer *answer, int fd)
 {
     if (stock->asked > 0)
         stock->asked--;
@@ -108,7 +107,7 @@ static void take_answer(struct net_stock *stock, const struct answer *answer, co
             log_warn("a network ahead of time: %.200s", answer->error.message);
         return;
     }
-    struct net_pair pair = {.index = answer->index, .network_namespace = fds[0], .sysfs = fds[1]};
+    struct net_pair pair = {.index = answer->index, .network_namespace = fd};
     if (stock->count < STOCK_SIZE)
         stock->ready[stock->count++] = pair;
     else
@@ -120,7 +119,7 @@ static void channel_ready(struct source *source, uint32_t events)
     struct net_stock *stock = container_of(source, struct net_stock, channel);
     struct answer answer;
     union control control;
-    int fds[PAIR_FDS] = {-1, -1};
+    int fd = -1;
     struct iovec iov = {.iov_base = &answer, .iov_len = sizeof(answer)};
     struct msghdr message = {.msg_iov = &iov,
                              .msg_iovlen = 1,
@@ -137,10 +136,10 @@ static void channel_ready(struct source *source, uint32_t events)
         return;
     }
     const struct cmsghdr *cmsg = CMSG_FIRSTHDR(&message);
-    if (cmsg != NULL && cmsg->cmsg_type == SCM_RIGHTS && cmsg->cmsg_len == CMSG_LEN(sizeof(fds)))
-        memcpy(fds, CMSG_DATA(cmsg), sizeof(fds));
-    answer.made = answer.made && fds[0] >= 0;
-    take_answer(stock, &answer, fds);
+    if (cmsg != NULL && cmsg->cmsg_type == SCM_RIGHTS && cmsg->cmsg_len == CMSG_LEN(sizeof(fd)))
+        memcpy(&fd, CMSG_DATA(cmsg), sizeof(fd));
+    answer.made = answer.made && fd >= 0;
+    take_answer(stock, &answer, fd);
 }
 
 static int start(struct net_stock *stock, int epoll_fd, const struct router *router,

@@ -94,10 +94,7 @@ static int step_network(struct start *start, struct error *err)
     const struct net_wish wish = net_wish_of_plan(start->birth.plan);
     if (wish.mode == PLAN_NETWORK_NONE)
         return 0;
-    if (net_take(start->warden, start->sandbox, &wish, &start->network, err) < 0)
-        return -1;
-    start->birth.sysfs = start->network.sysfs;
-    return 0;
+    return net_take(start->warden, start->sandbox, &wish, &start->network, err);
 }
 
 static int step_rules(struct start *start, struct error *err)
@@ -464,7 +461,6 @@ int sandbox_start(struct warden *warden, const struct plan *plan, struct waiter 
                   .listener = -1,
                   .agent = warden->agent_fd,
                   .channel = {-1, -1},
-                  .sysfs = -1,
                   .fail_at = warden->options.fail_at},
         .pidfd = -1,
         .userns = -1,

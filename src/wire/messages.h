@@ -39,9 +39,9 @@ enum wire_type {
     WARDEN_MACHINE_ASK = 28, /* → WARDEN_MACHINE */
     WARDEN_MACHINE = 29,
     WARDEN_CLAIM = 32, /* struct plan → WIRE_OK once a spare sandbox is what the plan says: its
-                          name, its limits, and the times of what a start would have made just now.
-                          Once. NOT_RUNNING when it does not run, or is no spare one; one that has
-                          the name already is left alone, and that is OK */
+                          name, its limits, the rules of its network, and the times of what a start
+                          would have made just now. Once. NOT_RUNNING when it does not run, or is no
+                          spare one; one that has the name already is left alone, and that is OK */
 
     WARDEN_STATS = 40, /* struct warden_stats → WARDEN_SAMPLE of those that run …, then WIRE_OK */
     WARDEN_SAMPLE = 41,

@@ -229,7 +229,7 @@ def test_the_operator_opens_private_ranges(server_factory, networks):
 
 
 def has_network(box):
-    return "eth0" in box.run("ls /sys/class/net").split()
+    return "eth0:" in box.run("cat /proc/net/dev")
 
 
 @pytest.fixture
