@@ -67,7 +67,7 @@ def test_create_answers_with_the_whole_sandbox(server):
         assert made["spec"].pop("security")["allow_shell"] is True
         assert made["spec"] == {"enabled": True, "image": "host",
                                 "resources": {"cpu": "500m", "memory": "256Mi", "disk": "1Gi"},
-                                "env_vars": {"MY_VAR": "my value"}}
+                                "env_vars": {"MY_VAR": "my value"}, "network": {"mode": "none"}}
         assert made["status"] == "creating"
         event = made["events"][0]
         assert set(event) == {"type", "status", "message", "time", "revision"}
