@@ -2,7 +2,7 @@
 
 /*
  * The table of ranges is the wall around every sandbox; both the kernel's rules and the egress
- * process get it from here. Documentation ranges are not in it: nobody is behind them.
+ * process get it from here.
  */
 
 #include "network/address.h"
@@ -34,9 +34,12 @@ const struct net_range net_ranges[] = {
     V4(169, 254, 0, 0, 16, "link-local, metadata services", false),
     V4(172, 16, 0, 0, 12, "private", true),
     V4(192, 0, 0, 0, 24, "protocol assignments", false),
+    V4(192, 0, 2, 0, 24, "documentation", false),
     V4(192, 88, 99, 0, 24, "6to4 relays", false),
     V4(192, 168, 0, 0, 16, "private", true),
     V4(198, 18, 0, 0, 15, "benchmarks", true),
+    V4(198, 51, 100, 0, 24, "documentation", false),
+    V4(203, 0, 113, 0, 24, "documentation", false),
     V4(224, 0, 0, 0, 3, "multicast, reserved", false),
     /* What was never given out, in three pieces around 2000::/3. */
     V6(0x0000, 0, 0, 0, 3, "reserved, IPv4 inside IPv6, loopback", false),
@@ -48,9 +51,11 @@ const struct net_range net_ranges[] = {
     V6(0xf800, 0, 0, 0, 6, "reserved", false),
     V6(0xfc00, 0, 0, 0, 7, "private", true),
     V6(0xfe00, 0, 0, 0, 7, "link-local, multicast", false),
-    /* In 2000::/3: tunnels, which carry an IPv4 address inside. */
+    /* In 2000::/3: tunnels, which carry an IPv4 address inside, and what is nobody's. */
     V6(0x2001, 0, 0, 0, 23, "protocol assignments, Teredo", false),
+    V6(0x2001, 0x0db8, 0, 0, 32, "documentation", false),
     V6(0x2002, 0, 0, 0, 16, "6to4", false),
+    V6(0x3fff, 0, 0, 0, 20, "documentation", false),
 };
 const size_t net_range_count = sizeof(net_ranges) / sizeof(net_ranges[0]);
 

@@ -65,7 +65,8 @@ struct net_range {
 extern const struct net_range net_ranges[]; /* for whoever makes kernel rules of them */
 extern const size_t net_range_count;
 
-/* The range that holds it, NULL: it is public. In IPv6 all but 2000::/3 is in one. */
+/* The range that holds it, NULL: it is public. In IPv6 all but 2000::/3 is in one, and some of it.
+ */
 const struct net_range *net_address_range(const struct net_address *address);
 
 /* Private ranges that the operator lets sandboxes reach (--network-allow-private). */

@@ -26,13 +26,8 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "network/address.h"
 #include "warden/net_filter.h"
-
-/* Not the Internet: as src/network has it for the egress process. */
-#define BAD_IPV4                                                                                   \
-    "0.0.0.0/8, 10.0.0.0/8, 100.64.0.0/10, 127.0.0.0/8, 169.254.0.0/16, 172.16.0.0/12, "           \
-    "192.0.0.0/24, 192.0.2.0/24, 192.88.99.0/24, 192.168.0.0/16, 198.18.0.0/15, "                  \
-    "198.51.100.0/24, 203.0.113.0/24, 224.0.0.0/3"
 
 static const char *const nft_paths[] = {"/usr/sbin/nft", "/sbin/nft", "/usr/bin/nft",
                                         "/usr/local/sbin/nft"};
@@ -77,6 +72,23 @@ static void add_set(struct buf *out, const char *name, bool ipv6, bool servers, 
     buf_adds(out, any ? " }; }\n" : " }\n");
 }
 
+/* What is not the Internet, from the one table of it. */
+static void add_ranges(struct buf *out, const char *name, enum net_family family)
+{
+    const char *before = " elements = { ";
+    char text[NET_PREFIX_TEXT];
+    buf_addf(out, " set %s { type %s; flags interval;", name,
+             family == NET_IPV6 ? "ipv6_addr" : "ipv4_addr");
+    for (size_t i = 0; i < net_range_count; i++) {
+        if (net_ranges[i].prefix.address.family != family)
+            continue;
+        net_prefix_text(&net_ranges[i].prefix, text);
+        buf_addf(out, "%s%s", before, text);
+        before = ", ";
+    }
+    buf_adds(out, " }; }\n");
+}
+
 void rules_router(const struct rules_setting *setting, struct buf *out)
 {
     const struct address_text gateway = ipv4(setting->gateway), range = ipv4(setting->range);
@@ -90,8 +102,8 @@ void rules_router(const struct rules_setting *setting, struct buf *out)
                   " set dyn_all { type mark . ipv4_addr . inet_proto; flags timeout;"
                   " size 262144; }\n"
                   " set dyn_range { type mark . ipv4_addr . inet_proto . inet_service;"
-                  " flags interval,timeout; size 4096; }\n"
-                  " set bad { type ipv4_addr; flags interval; elements = { " BAD_IPV4 " }; }\n");
+                  " flags interval,timeout; size 4096; }\n");
+    add_ranges(out, "bad", NET_IPV4);
     add_set(out, "opened", false, false, setting->opened);
     buf_adds(out, " set pps { type ipv4_addr; flags dynamic,timeout; timeout 10s; size 65536; }\n"
                   " set cps { type ipv4_addr; flags dynamic,timeout; timeout 10s; size 65536; }\n"
@@ -181,8 +193,7 @@ static void add_egress(const struct rules_setting *setting, struct buf *out)
              "  oifname \"lo\" ct state established accept\n"
              "  fib daddr type { local, broadcast, multicast } goto deny\n"
              "  ip daddr @opened4 accept; ip6 daddr @opened6 accept\n"
-             "  ip daddr @bad goto deny\n"
-             "  meta nfproto ipv6 ip6 daddr != 2000::/3 goto deny; }\n"
+             "  ip daddr @bad goto deny; ip6 daddr @bad6 goto deny; }\n"
              " chain outp { type filter hook output priority filter; policy accept;"
              " meta skuid %u goto egress; }\n",
              setting->egress);
@@ -194,7 +205,8 @@ void rules_machine(const struct rules_setting *setting, struct buf *out)
     const char *instance = setting->instance, *uplink = setting->uplink;
     buf_addf(out, "table inet cella_%s\ndelete table inet cella_%s\ntable inet cella_%s {\n",
              instance, instance, instance);
-    buf_adds(out, " set bad { type ipv4_addr; flags interval; elements = { " BAD_IPV4 " }; }\n");
+    add_ranges(out, "bad", NET_IPV4);
+    add_ranges(out, "bad6", NET_IPV6);
     add_set(out, "opened4", false, false, setting->opened);
     add_set(out, "opened6", true, false, setting->opened);
     add_set(out, "resolvers4", false, true, setting->resolvers);

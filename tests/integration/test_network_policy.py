@@ -110,13 +110,13 @@ def test_without_a_network(server):
 
 
 def test_rules_are_shown_as_they_are_understood(server, networks):
-    given = {"mode": "allowlist", "allow": ["Example.COM.", "*.Example.com:443", "203.0.113.7/32:5432",
+    given = {"mode": "allowlist", "allow": ["Example.COM.", "*.Example.com:443", "45.91.113.7/32:5432",
                                             "example.com"],
              "deny": ["bad.example.com:80-80"], "bandwidth": {"in": "10M", "out": "5M"}}
     with made(server, network=given) as sandbox:
         spec = sandbox.get()["spec"]
         assert network_of(sandbox) == {
-            "mode": "allowlist", "allow": ["example.com", "*.example.com:443", "203.0.113.7:5432"],
+            "mode": "allowlist", "allow": ["example.com", "*.example.com:443", "45.91.113.7:5432"],
             "deny": ["bad.example.com:80"], "ipv6": False, "bandwidth": {"in": "10M", "out": "5M"}}
         assert spec["resources"]["networkIn"] == "10M" and spec["resources"]["networkOut"] == "5M"
         assert spec["security"]["network_enabled"] is True
@@ -241,15 +241,15 @@ def running(server, networks):
 
 def test_a_running_sandbox_is_changed_and_keeps_it(running):
     assert has_network(running)
-    for policy in ({"mode": "full", "deny": ["203.0.113.0/24"]}, {"mode": "none"},
-                   {"mode": "allowlist", "allow": ["b.example", "203.0.113.7:5432"]}):
+    for policy in ({"mode": "full", "deny": ["45.91.113.0/24"]}, {"mode": "none"},
+                   {"mode": "allowlist", "allow": ["b.example", "45.91.113.7:5432"]}):
         answer = running.request("PUT", "/network", policy)
         assert answer.status == 200, answer
         assert network_of(running)["mode"] == policy["mode"]
     running.stop()
     running.start()
     assert has_network(running)
-    assert network_of(running)["allow"] == ["b.example", "203.0.113.7:5432"]
+    assert network_of(running)["allow"] == ["b.example", "45.91.113.7:5432"]
 
 
 def test_one_without_a_network_has_to_be_stopped_first(server, networks):

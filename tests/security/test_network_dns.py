@@ -196,7 +196,7 @@ def test_answers_that_lead_inside(world, box, zone):
     """Every range that is cut off, alone and beside an honest address; also from an alias's answer."""
     since, named = world.now(), {}
     for number, address in enumerate(CUT_OFF.values()):
-        if address == HOST or address.startswith(("192.0.2.", "198.51.100.", "203.0.113.")):
+        if address == HOST:
             continue
         named[address] = world.zone(f"r{since}-{number}.{zone['wild']}", A=[address])
         world.zone(f"m{since}-{number}.{zone['wild']}", A=[WEB, address])

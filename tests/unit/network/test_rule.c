@@ -137,8 +137,8 @@ static void test_cut_off(void **state)
 {
     static const char *const refused[] = {"10.0.0.0/8", "192.168.1.1:22", "169.254.169.254",
                                           "127.0.0.1",  "fe80::1",        "fd00::/8",
-                                          "224.0.0.1"};
-    static const char *const fine[] = {"0.0.0.0/0", "203.0.113.0/24", "example.com", "localhost",
+                                          "224.0.0.1",  "203.0.113.7",    "2001:db8::/32"};
+    static const char *const fine[] = {"0.0.0.0/0", "203.0.112.0/23", "example.com", "localhost",
                                        "::/0"};
     struct net_exceptions exceptions = {0};
     for (size_t i = 0; i < ARRAY_LEN(refused); i++) {

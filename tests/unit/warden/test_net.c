@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "network/address.h"
 #include "warden/net_rules.h"
 #include "warden/netlink.h"
 
@@ -153,6 +154,53 @@ static void the_rules_say_what_they_were_told(void **state)
     buf_release(&text);
 }
 
+/* The elements of a set in the text of rules, up to the brace that ends them. */
+static size_t elements_of(const char *text, const char *set, char *out, size_t size)
+{
+    const char *at = strstr(text, set);
+    assert_non_null(at);
+    at = strstr(at, "elements = { ");
+    assert_non_null(at);
+    at += strlen("elements = { ");
+    size_t len = strcspn(at, "}"), count = 1;
+    assert_true(len > 0 && len < size);
+    memcpy(out, at, len);
+    out[len] = '\0';
+    for (const char *c = out; *c != '\0'; c++)
+        count += *c == ',';
+    return count;
+}
+
+static void assert_same_ranges(const char *rules, const char *set, enum net_family family)
+{
+    char elements[2048];
+    size_t count = elements_of(rules, set, elements, sizeof(elements)), ranges = 0;
+    for (size_t i = 0; i < net_range_count; i++) {
+        char text[NET_PREFIX_TEXT + 1] = " ";
+        if (net_ranges[i].prefix.address.family != family)
+            continue;
+        net_prefix_text(&net_ranges[i].prefix, text + (ranges > 0));
+        assert_non_null(strstr(elements, text));
+        ranges++;
+    }
+    assert_int_equal(count, ranges);
+}
+
+/* What egress refuses and what the kernel drops is one list. */
+static void the_kernel_cuts_off_what_egress_does(void **state)
+{
+    struct buf text = BUF_INIT(NET_RULES_TEXT_MAX);
+    const struct rules_setting setting = {
+        .uplink = "cellauptest", .instance = "test", .opened = "", .resolvers = "", .egress = 4711};
+    rules_router(&setting, &text);
+    assert_same_ranges(text.data, "set bad {", NET_IPV4);
+    buf_clear(&text);
+    rules_machine(&setting, &text);
+    assert_same_ranges(text.data, "set bad {", NET_IPV4);
+    assert_same_ranges(text.data, "set bad6 {", NET_IPV6);
+    buf_release(&text);
+}
+
 static void requests_are_framed_as_the_kernel_wants(void **state)
 {
     struct nl_requests requests = NL_REQUESTS_INIT;
@@ -189,6 +237,7 @@ int main(void)
         cmocka_unit_test(wishes_are_looked_at),
         cmocka_unit_test(only_addresses_reach_nft),
         cmocka_unit_test(the_rules_say_what_they_were_told),
+        cmocka_unit_test(the_kernel_cuts_off_what_egress_does),
         cmocka_unit_test(requests_are_framed_as_the_kernel_wants),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
