@@ -33,7 +33,7 @@ enum client_hello_state {
 struct client_hello {
     enum client_hello_state state;
     const char *why;                   /* a literal */
-    bool encrypted;                    /* it asks for another host inside an encrypted hello */
+    bool encrypted;                    /* it may ask for another host, in an encrypted part */
     char name[CLIENT_HELLO_NAME_SIZE]; /* as it was sent; "" when it names none */
 
     struct buf message; /* the handshake message so far */

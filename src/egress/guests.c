@@ -110,7 +110,8 @@ enum net_verdict flow_verdict(const struct guests *guests, const struct flow *fl
 {
     const struct net_policy *policy = &flow->guest->policy;
     if (flow->name[0] == '\0')
-        return net_policy_address(policy, &guests->exceptions, &flow->address, NET_TCP, flow->port);
+        return net_policy_nameless(policy, &guests->exceptions, &flow->address, NET_TCP,
+                                   flow->port);
     enum net_verdict verdict = net_policy_name(policy, flow->name, NET_TCP, flow->port);
     if (verdict != NET_ALLOWED || flow->address.family == 0)
         return verdict;

@@ -333,7 +333,7 @@ static enum net_verdict connect_to_address(struct session *s, const struct net_h
         return NET_REFUSED_NO_NAME;
     }
     net_address_text(&p->target, s->host);
-    enum net_verdict verdict = proxy_connect_target(p);
+    enum net_verdict verdict = proxy_connect_target(p, NULL);
     if (verdict != NET_ALLOWED)
         proxy_note(p, verdict, s->host, NULL);
     return verdict;

@@ -50,10 +50,12 @@ void proxy_note(struct proxied *p, enum net_verdict verdict, const char *name, c
     log_ring_add(&p->flow.guest->log, &event, wall_ms());
 }
 
-static void note_open(struct proxied *p)
+static void note_open(struct proxied *p, const char *name)
 {
-    const struct log_event event = event_of(p, NET_ALLOWED);
+    struct log_event event = event_of(p, NET_ALLOWED);
     p->noted = true;
+    if (name != NULL)
+        event.name = name;
     log_ring_open(&p->flow.guest->log, &event, &p->flow.live, wall_ms());
 }
 
@@ -142,13 +144,13 @@ enum net_verdict proxy_connect(struct proxied *p)
     if (verdict != NET_ALLOWED && guest->policy.ipv6 && err.code != ERROR_CANCELLED)
         verdict = worse(verdict, try_family(p, DNS_AAAA, &err));
     if (verdict == NET_ALLOWED && !p->noted)
-        note_open(p);
+        note_open(p, NULL);
     else if (verdict != NET_ALLOWED)
         proxy_note(p, p->flow.closed != NET_ALLOWED ? p->flow.closed : verdict, NULL, err.message);
     return verdict;
 }
 
-enum net_verdict proxy_connect_target(struct proxied *p)
+enum net_verdict proxy_connect_target(struct proxied *p, const char *name)
 {
     struct error err = {0};
     p->flow.name[0] = '\0';
@@ -164,9 +166,9 @@ enum net_verdict proxy_connect_target(struct proxied *p)
     p->flow.kind = EGRESS_DIRECT;
     verdict = try_address(p, &p->target, &err);
     if (verdict == NET_ALLOWED)
-        note_open(p);
+        note_open(p, name);
     else
-        proxy_note(p, verdict, NULL, err.message);
+        proxy_note(p, verdict, name, err.message);
     return verdict;
 }
 
@@ -203,7 +205,7 @@ static void serve(struct arrival *a)
     if (p->flow.guest->policy.mode == NET_ALLOWLIST && p->target.family != 0 &&
         net_policy_address(&p->flow.guest->policy, &p->egress->guests.exceptions, &p->target,
                            NET_TCP, p->flow.port) == NET_ALLOWED) {
-        if (proxy_connect_target(p) == NET_ALLOWED)
+        if (proxy_connect_target(p, NULL) == NET_ALLOWED)
             proxy_relay(p);
         return;
     }

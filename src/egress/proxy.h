@@ -41,8 +41,9 @@ enum net_verdict proxy_judge(struct proxied *p, struct slice name);
 
 /* Resolves flow.name and connects p->upstream. What is refused or fails is written down. */
 enum net_verdict proxy_connect(struct proxied *p);
-/* Connects it to where the sandbox connected to, if rules about addresses allow that. */
-enum net_verdict proxy_connect_target(struct proxied *p);
+/* Connects it to where the sandbox connected to, if rules about addresses allow that. The name, if
+ * any, is for the log alone: nobody has looked whether it is there. */
+enum net_verdict proxy_connect_target(struct proxied *p, const char *name);
 
 /* Joins both sides until they have ended. */
 void proxy_relay(struct proxied *p);

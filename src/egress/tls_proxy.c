@@ -4,7 +4,10 @@
  * Port 443. Nothing is decrypted (but for hosts whose requests get a secret, where the sandbox's
  * own authority makes that possible: proxy_inject.h): the server's name in the first message
  * decides where the connection goes, and all bytes, that message included, pass as they are.
- * Without a name, with an encrypted one, or with anything that is not TLS, it goes nowhere.
+ * Without a name, with an encrypted one, or with anything that is not TLS, it goes nowhere. Only
+ * where no name is ever refused (it is proxied for the sake of other hosts' headers) may a hello
+ * hide its name: it goes on to the address that it was sent to. Browsers send an encrypted part
+ * with every hello, most often an empty one.
  */
 
 #include <errno.h>
@@ -55,19 +58,27 @@ static unsigned char alert_for(enum net_verdict verdict)
                                                                          : TLS_ALERT_ACCESS_DENIED;
 }
 
+/* To the address that the sandbox has chosen, since no name is to be had. */
+static enum net_verdict connect_nameless(struct proxied *p, const char *shown,
+                                         enum net_verdict otherwise)
+{
+    enum net_verdict verdict = proxy_connect_target(p, shown);
+    if (verdict != NET_ALLOWED)
+        proxy_note(p, otherwise, shown, NULL);
+    return verdict;
+}
+
 /* Where the hello wants to go. NET_ALLOWED: connected. */
 static enum net_verdict connect_by_hello(struct proxied *p, const struct client_hello *hello)
 {
-    if (hello->encrypted) {
+    if (hello->encrypted && net_policy_names_decide(&p->flow.guest->policy)) {
         proxy_note(p, NET_REFUSED_HIDDEN_NAME, hello->name, NULL);
         return NET_REFUSED_HIDDEN_NAME;
     }
-    if (hello->name[0] == '\0') {
-        enum net_verdict verdict = proxy_connect_target(p);
-        if (verdict != NET_ALLOWED)
-            proxy_note(p, NET_REFUSED_NO_NAME, NULL, NULL);
-        return verdict;
-    }
+    if (hello->encrypted)
+        return connect_nameless(p, hello->name, NET_REFUSED_HIDDEN_NAME);
+    if (hello->name[0] == '\0')
+        return connect_nameless(p, NULL, NET_REFUSED_NO_NAME);
     enum net_verdict verdict = proxy_judge(p, slice_of(hello->name));
     return verdict == NET_ALLOWED ? proxy_connect(p) : verdict;
 }
@@ -75,7 +86,8 @@ static enum net_verdict connect_by_hello(struct proxied *p, const struct client_
 static void forward(struct proxied *p, struct client_hello *hello, struct buf *seen)
 {
     struct error err;
-    const bool ends_here = !hello->encrypted && proxy_ends_tls(p, hello->name);
+    const bool hidden = hello->encrypted && net_policy_names_decide(&p->flow.guest->policy);
+    const bool ends_here = !hidden && proxy_ends_tls(p, hello->name);
     enum net_verdict verdict =
         ends_here ? proxy_inject(p, hello->name, (struct slice){seen->data, seen->len}, true)
                   : connect_by_hello(p, hello);

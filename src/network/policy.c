@@ -200,14 +200,18 @@ int net_policy_check(const struct net_policy *policy, const struct net_exception
     return 0;
 }
 
+bool net_policy_names_decide(const struct net_policy *policy)
+{
+    bool decide = policy->mode == NET_ALLOWLIST;
+    for (size_t i = 0; i < policy->deny_count && !decide; i++)
+        decide = net_rule_names(&policy->deny[i]);
+    return decide && policy->mode != NET_NONE;
+}
+
 bool net_policy_proxied(const struct net_policy *policy)
 {
-    if (policy->mode == NET_NONE)
-        return false;
-    bool proxied = policy->mode == NET_ALLOWLIST || policy->header_count > 0;
-    for (size_t i = 0; i < policy->deny_count && !proxied; i++)
-        proxied = net_rule_names(&policy->deny[i]);
-    return proxied;
+    return policy->mode != NET_NONE &&
+           (policy->header_count > 0 || net_policy_names_decide(policy));
 }
 
 /* ---- as bytes ---- */

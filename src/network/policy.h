@@ -114,6 +114,9 @@ int net_policy_check(const struct net_policy *policy, const struct net_exception
 
 /* Whether TCP 80 and 443 go through the egress process, which sees names. DNS always does. */
 bool net_policy_proxied(const struct net_policy *policy);
+/* Whether a name may be the reason to refuse something, so that what hides its name is refused as
+ * well. Where it is proxied only because requests get headers, no name is. */
+bool net_policy_names_decide(const struct net_policy *policy);
 
 /* ---- verdicts ---- */
 
@@ -139,6 +142,13 @@ enum net_verdict net_policy_address(const struct net_policy *policy,
                                     const struct net_exceptions *exceptions,
                                     const struct net_address *address, enum net_protocol protocol,
                                     uint16_t port);
+
+/* May a connection that is proxied, and names no host, go on to the address that it was made to? As
+ * above; but where names decide, only to one that a rule allows. */
+enum net_verdict net_policy_nameless(const struct net_policy *policy,
+                                     const struct net_exceptions *exceptions,
+                                     const struct net_address *address, enum net_protocol protocol,
+                                     uint16_t port);
 
 /* The ports at which an allowed name's addresses are to be admitted by the kernel once they were
  * told: all that its rules name, but for those that are proxied (TCP 80 and 443) and UDP 443. Only

@@ -157,6 +157,19 @@ enum net_verdict net_policy_address(const struct net_policy *policy,
                                                                                  : NET_ALLOWED;
 }
 
+enum net_verdict net_policy_nameless(const struct net_policy *policy,
+                                     const struct net_exceptions *exceptions,
+                                     const struct net_address *address, enum net_protocol protocol,
+                                     uint16_t port)
+{
+    enum net_verdict verdict = net_policy_address(policy, exceptions, address, protocol, port);
+    if (verdict != NET_ALLOWED || !net_policy_names_decide(policy))
+        return verdict;
+    return lists_address(policy->allow, policy->allow_count, address, protocol, port)
+               ? NET_ALLOWED
+               : NET_REFUSED_NO_NAME;
+}
+
 enum net_verdict net_policy_resolved(const struct net_policy *policy,
                                      const struct net_exceptions *exceptions, const char *name,
                                      const struct net_address *address, enum net_protocol protocol,

@@ -157,8 +157,10 @@ void rules_router(const struct rules_setting *setting, struct buf *out)
              " chain fwd_sb { ct state invalid drop; oifname != \"up0\" goto deny\n"
              "  ct state { established, related } ct mark & 0xffffff00 @live accept\n"
              "  meta mark & 0x10 != 0 goto deny\n"
-             /* Where names decide, QUIC would hide them. */
+             /* Where names decide, QUIC would hide them; and what went to the web directly, before
+              * the policy was one about names, has to come again by way of the proxies. */
              "  meta mark & 0xc == 0x4 udp dport 443 goto deny\n"
+             "  meta mark & 0xc == 0x4 tcp dport { 80, 443 } goto deny\n"
              "  meta mark & 0x3 == 1 ip daddr @bad goto deny\n"
              "  ip daddr @bad ip daddr != @opened goto deny\n"
              "  meta mark & 0x3 == { 1, 3 } goto admit\n"

@@ -75,6 +75,17 @@ def test_tightening_ends_what_is_proxied(world, boxes):
     assert "dead" not in stays(), "what is still allowed goes on"
 
 
+def test_what_went_to_the_web_directly_is_judged_by_its_name(world, boxes):
+    """Where no name decides, nobody reads which host a connection is for. Once one does, it has to say it."""
+    bad = world.name(WEB)
+    box = boxes("isolated")
+    held, elsewhere = hold(box, WEB, 80, bad), hold(box, OTHER, ECHO)
+    change(box, mode="isolated", deny=[bad])
+    wait_until(lambda: "dead" in held(), 60, held)
+    assert not reaches(box, bad) and reaches(box, world.name(WEB))
+    assert "dead" not in elsewhere(), "no name decides about other ports"
+
+
 def test_an_address_that_was_admitted_is_not_any_more(world, boxes):
     name = world.name(OTHER, ttl=600)
     box = boxes("allowlist", allow=[f"{name}:{ECHO}"])

@@ -96,7 +96,7 @@ static void test_lookups(void **state)
         {"allowlist +example.com:5432", "example.com", NET_ALLOWED},
         {"allowlist +example.com -example.com:80", "example.com", NET_ALLOWED},
         {"allowlist +*.example.com -a.example.com", "a.example.com", NET_REFUSED_DENIED},
-        {"allowlist +203.0.113.0/24", "example.com", NET_REFUSED_UNLISTED},
+        {"allowlist +45.91.113.0/24", "example.com", NET_REFUSED_UNLISTED},
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         _cleanup_(net_policy_release) struct net_policy p = policy(rows[i].policy);
@@ -112,30 +112,30 @@ static void test_addresses(void **state)
         unsigned port;
         enum net_verdict plain, resolved; /* as it is; as an answer for example.com */
     } rows[] = {
-        {"none", "203.0.113.7", NET_TCP, 80, NET_REFUSED_MODE, NET_REFUSED_MODE},
-        {"isolated", "203.0.113.7", NET_TCP, 80, NET_ALLOWED, NET_ALLOWED},
+        {"none", "45.91.113.7", NET_TCP, 80, NET_REFUSED_MODE, NET_REFUSED_MODE},
+        {"isolated", "45.91.113.7", NET_TCP, 80, NET_ALLOWED, NET_ALLOWED},
         {"isolated", "10.1.0.1", NET_TCP, 80, NET_REFUSED_FORBIDDEN, NET_REFUSED_REBINDING},
         {"full", "10.1.0.1", NET_TCP, 80, NET_ALLOWED, NET_ALLOWED},
         {"full", "10.2.0.1", NET_TCP, 80, NET_REFUSED_FORBIDDEN, NET_REFUSED_REBINDING},
         {"full", "127.0.0.1", NET_TCP, 80, NET_REFUSED_FORBIDDEN, NET_REFUSED_REBINDING},
         {"full", "169.254.169.254", NET_TCP, 80, NET_REFUSED_FORBIDDEN, NET_REFUSED_REBINDING},
-        {"full", "2001:db8::1", NET_TCP, 80, NET_REFUSED_IPV6, NET_REFUSED_IPV6},
-        {"full -203.0.113.0/24", "203.0.113.7", NET_TCP, 80, NET_REFUSED_DENIED,
+        {"full", "2a0b:91::1", NET_TCP, 80, NET_REFUSED_IPV6, NET_REFUSED_IPV6},
+        {"full -45.91.113.0/24", "45.91.113.7", NET_TCP, 80, NET_REFUSED_DENIED,
          NET_REFUSED_DENIED},
-        {"full -203.0.113.0/24 +203.0.113.7", "203.0.113.7", NET_TCP, 80, NET_ALLOWED, NET_ALLOWED},
-        {"full -203.0.113.0/24 +example.com", "203.0.113.7", NET_TCP, 80, NET_REFUSED_DENIED,
+        {"full -45.91.113.0/24 +45.91.113.7", "45.91.113.7", NET_TCP, 80, NET_ALLOWED, NET_ALLOWED},
+        {"full -45.91.113.0/24 +example.com", "45.91.113.7", NET_TCP, 80, NET_REFUSED_DENIED,
          NET_ALLOWED},
-        {"full -evil.org", "203.0.113.7", NET_UDP, 443, NET_REFUSED_QUIC, NET_ALLOWED},
-        {"allowlist +example.com", "203.0.113.7", NET_TCP, 443, NET_REFUSED_UNLISTED, NET_ALLOWED},
+        {"full -evil.org", "45.91.113.7", NET_UDP, 443, NET_REFUSED_QUIC, NET_ALLOWED},
+        {"allowlist +example.com", "45.91.113.7", NET_TCP, 443, NET_REFUSED_UNLISTED, NET_ALLOWED},
         {"allowlist +example.com", "10.2.0.1", NET_TCP, 443, NET_REFUSED_FORBIDDEN,
          NET_REFUSED_REBINDING},
         {"allowlist +10.0.0.0/8", "10.1.0.1", NET_TCP, 22, NET_ALLOWED, NET_ALLOWED},
         {"allowlist +10.0.0.0/8", "10.2.0.1", NET_TCP, 22, NET_REFUSED_FORBIDDEN,
          NET_REFUSED_REBINDING},
-        {"allowlist +203.0.113.7:5432", "203.0.113.7", NET_TCP, 5432, NET_ALLOWED, NET_ALLOWED},
-        {"allowlist +203.0.113.7:5432", "203.0.113.7", NET_TCP, 5433, NET_REFUSED_UNLISTED,
+        {"allowlist +45.91.113.7:5432", "45.91.113.7", NET_TCP, 5432, NET_ALLOWED, NET_ALLOWED},
+        {"allowlist +45.91.113.7:5432", "45.91.113.7", NET_TCP, 5433, NET_REFUSED_UNLISTED,
          NET_ALLOWED},
-        {"allowlist +0.0.0.0/0 -203.0.113.0/24", "203.0.113.7", NET_TCP, 80, NET_REFUSED_DENIED,
+        {"allowlist +0.0.0.0/0 -45.91.113.0/24", "45.91.113.7", NET_TCP, 80, NET_REFUSED_DENIED,
          NET_REFUSED_DENIED},
         {"allowlist +0.0.0.0/0", "192.168.0.1", NET_TCP, 80, NET_REFUSED_FORBIDDEN,
          NET_REFUSED_REBINDING},
@@ -154,9 +154,45 @@ static void test_addresses(void **state)
                      net_verdict_name(resolved));
     }
     _cleanup_(net_policy_release) struct net_policy six = policy("full");
-    struct net_address a6 = address("2001:db8::1");
+    struct net_address a6 = address("2a0b:91::1");
     six.ipv6 = true;
     assert_int_equal(net_policy_address(&six, NULL, &a6, NET_TCP, 80), NET_ALLOWED);
+}
+
+static void test_nameless(void **state)
+{
+    static const struct {
+        const char *policy;
+        bool decide, proxied;
+        enum net_verdict verdict; /* of TLS to 45.91.113.7 that names no host */
+    } rows[] = {
+        {"none", false, false, NET_REFUSED_MODE},
+        {"isolated", false, false, NET_ALLOWED},
+        {"full -45.91.113.0/24", false, false, NET_REFUSED_DENIED},
+        {"isolated -evil.org", true, true, NET_REFUSED_NO_NAME},
+        {"full -*.evil.org", true, true, NET_REFUSED_NO_NAME},
+        {"full -*", true, true, NET_REFUSED_NO_NAME},
+        {"isolated -evil.org +45.91.113.7", true, true, NET_ALLOWED},
+        {"isolated -evil.org +45.91.113.7:80", true, true, NET_REFUSED_NO_NAME},
+        {"isolated +example.com", false, false, NET_ALLOWED},
+        {"allowlist +example.com", true, true, NET_REFUSED_UNLISTED},
+        {"allowlist +45.91.113.7", true, true, NET_ALLOWED},
+    };
+    struct net_address a = address("45.91.113.7");
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        _cleanup_(net_policy_release) struct net_policy p = policy(rows[i].policy);
+        enum net_verdict verdict = net_policy_nameless(&p, NULL, &a, NET_TCP, 443);
+        if (net_policy_names_decide(&p) != rows[i].decide ||
+            net_policy_proxied(&p) != rows[i].proxied || verdict != rows[i].verdict)
+            fail_msg("%s: %s", rows[i].policy, net_verdict_name(verdict));
+    }
+    /* Headers have it proxied; they are no reason to refuse anything. */
+    _cleanup_(net_policy_release) struct net_policy headers = policy("isolated");
+    assert_int_equal(
+        net_policy_add_header(&headers, slice_of("api.example.com"), "X-Key", "s", NULL, NULL), 0);
+    assert_true(net_policy_proxied(&headers));
+    assert_false(net_policy_names_decide(&headers));
+    assert_int_equal(net_policy_nameless(&headers, NULL, &a, NET_TCP, 443), NET_ALLOWED);
 }
 
 static void test_admissions(void **state)
@@ -198,7 +234,7 @@ static void test_headers(void **state)
     static const struct {
         const char *host, *header, *secret, *format;
     } bad[] = {
-        {"203.0.113.7", "x-key", "s", NULL},    {"*", "x-key", "s", NULL},
+        {"45.91.113.7", "x-key", "s", NULL},    {"*", "x-key", "s", NULL},
         {"a.com:443", "x-key", "s", NULL},      {"a.com", "Host", "s", NULL},
         {"a.com", "content-length", "s", NULL}, {"a.com", "x key", "s", NULL},
         {"a.com", "x-key\r\n", "s", NULL},      {"a.com", "", "s", NULL},
@@ -280,10 +316,10 @@ static void test_checks(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_names),     cmocka_unit_test(test_lookups),
-        cmocka_unit_test(test_addresses), cmocka_unit_test(test_admissions),
-        cmocka_unit_test(test_headers),   cmocka_unit_test(test_round_trip),
-        cmocka_unit_test(test_checks),
+        cmocka_unit_test(test_names),      cmocka_unit_test(test_lookups),
+        cmocka_unit_test(test_addresses),  cmocka_unit_test(test_nameless),
+        cmocka_unit_test(test_admissions), cmocka_unit_test(test_headers),
+        cmocka_unit_test(test_round_trip), cmocka_unit_test(test_checks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
