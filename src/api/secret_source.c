@@ -65,3 +65,11 @@ int secret_source_fill(void *ctx, const char *id, const char *workspace,
     };
     return 0;
 }
+
+int secret_source_check(void *ctx, const char *workspace, const struct net_header *header,
+                        struct error *err)
+{
+    char host[NET_RULE_TEXT];
+    net_rule_text(&header->host, host);
+    return auth_secret_may_go(ctx, workspace, header->secret, host, err);
+}

@@ -8,3 +8,4 @@
 
 /* For sandboxes_set_secrets(); ctx is the struct auth. */
 network_secrets secret_source_fill;
+network_secret_check secret_source_check;

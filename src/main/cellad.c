@@ -184,7 +184,7 @@ static int open_parts(struct cellad *d, const char *data, bool open_to_all, unsi
         sandboxes_set_network_exceptions(d->sandboxes, d->network_private, err) < 0 ||
         open_callbacks(d, any_callback, err) < 0)
         return -1;
-    sandboxes_set_secrets(d->sandboxes, secret_source_fill, d->auth);
+    sandboxes_set_secrets(d->sandboxes, secret_source_fill, secret_source_check, d->auth);
     sandboxes_set_metrics_interval(d->sandboxes, interval);
     d->api.loop = d->loop;
     d->api.sandboxes = d->sandboxes;

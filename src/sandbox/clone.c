@@ -90,8 +90,8 @@ int sandboxes_clone(struct sandboxes *s, const struct sandbox_clone *request, st
     struct store_lifespan lifespan;
     if (sandboxes_get(s, request->workspace, request->source, arena, &source, err) < 0 ||
         trust_resolve(&request->security, &source.security, &security, err) < 0 ||
-        network_resolve(s, &request->security, &request->network, &source.network, &security, arena,
-                        &network, err) < 0 ||
+        network_resolve(s, request->workspace, &request->security, &request->network,
+                        &source.network, &security, arena, &network, err) < 0 ||
         sandbox_new_lifespan(&source.lifespan,
                              request->lifespan != NULL ? request->lifespan : &as_it_is, &lifespan,
                              err) < 0)

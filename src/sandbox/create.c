@@ -235,8 +235,8 @@ static int check_request(struct sandboxes *s, const struct sandbox_create *reque
     if ((request->name != NULL && name_check(request->name, err) < 0) ||
         image_resolve(request->image, &image, err) < 0 ||
         trust_resolve(&request->security, NULL, ret_security, err) < 0 ||
-        network_resolve(s, &request->security, &request->network, NULL, ret_security, arena,
-                        ret_network, err) < 0)
+        network_resolve(s, request->workspace, &request->security, &request->network, NULL,
+                        ret_security, arena, ret_network, err) < 0)
         return -1;
     if (resources->memory == NULL)
         resources->memory = trust_memory(ret_security, arena);

@@ -162,12 +162,6 @@ void sandboxes_secrets_changed(struct sandboxes *s, const char *workspace)
     free(all);
 }
 
-void sandboxes_set_secrets(struct sandboxes *s, network_secrets *fill, void *ctx)
-{
-    s->networks.secrets = fill;
-    s->networks.secrets_ctx = ctx;
-}
-
 /* ---- the connection ---- */
 
 static void on_closed(void *ctx)

@@ -12,7 +12,7 @@
 #include "base/log.h"
 #include "sandbox/state.h"
 
-enum { WAIT_MS = 120 * 1000, HEADER_WORDS = 4 };
+enum { HEADER_WORDS = 4 };
 
 /* ---- a sandbox's ---- */
 
@@ -355,10 +355,10 @@ static int first_policy(const struct trust_request *security, const struct slice
     return 0;
 }
 
-int network_resolve(struct sandboxes *s, const struct trust_request *security,
-                    const struct network_request *request, const struct slice *before,
-                    struct trust_options *options, struct arena *arena, struct slice *ret_packed,
-                    struct error *err)
+int network_resolve(struct sandboxes *s, const char *workspace,
+                    const struct trust_request *security, const struct network_request *request,
+                    const struct slice *before, struct trust_options *options, struct arena *arena,
+                    struct slice *ret_packed, struct error *err)
 {
     _cleanup_(net_policy_release) struct net_policy policy = {0};
     bool told = (security->given & 1U << TRUST_NETWORK_ENABLED) != 0;
@@ -379,7 +379,9 @@ int network_resolve(struct sandboxes *s, const struct trust_request *security,
     if (!asked && !s->networks.available && before == NULL) {
         net_policy_release(&policy); /* a level's own network, where there are none */
     }
-    if (check_policy(s, &policy, options, security->may_loosen, err) < 0)
+    if (check_policy(s, &policy, options, security->may_loosen, err) < 0 ||
+        network_check_secrets(s, workspace, before != NULL ? *before : (struct slice){0}, &policy,
+                              err) < 0)
         return -1;
     options->network_enabled = policy.mode != NET_NONE;
     return pack(&policy, arena, ret_packed, err);
@@ -387,15 +389,17 @@ int network_resolve(struct sandboxes *s, const struct trust_request *security,
 
 /* ---- changes ---- */
 
-static int new_policy(struct sandbox *sb, const struct sandbox_network_set *set,
-                      struct arena *arena, struct slice *ret_packed, struct error *err)
+int sandbox_network_change(struct sandbox *sb, const struct network_request *request,
+                           bool may_loosen, struct arena *arena, struct slice *ret_packed,
+                           struct error *err)
 {
     _cleanup_(net_policy_release) struct net_policy policy = {0};
     const struct slice before = {sb->network.packed, sb->network.packed_len};
-    if (!set->request.replace && net_policy_unpack(before, &policy, err) < 0)
+    if (!request->replace && net_policy_unpack(before, &policy, err) < 0)
         return -1;
-    if (take_request(&set->request, NULL, &policy, err) < 0 ||
-        check_policy(sb->owner, &policy, &sb->security, set->may_loosen, err) < 0)
+    if (take_request(request, NULL, &policy, err) < 0 ||
+        check_policy(sb->owner, &policy, &sb->security, may_loosen, err) < 0 ||
+        network_check_secrets(sb->owner, sb->workspace, before, &policy, err) < 0)
         return -1;
     if (policy.mode != NET_NONE && sb->up && sb->network.address[0] == '\0')
         return error_set(err, ERROR_CONFLICT,
@@ -403,72 +407,6 @@ static int new_policy(struct sandbox *sb, const struct sandbox_network_set *set,
                          "start it again",
                          sandbox_path(sb));
     return pack(&policy, arena, ret_packed, err);
-}
-
-int sandbox_network_check(struct sandbox *sb, const struct sandbox_network_set *set,
-                          struct arena *arena, struct error *err)
-{
-    struct slice packed;
-    return new_policy(sb, set, arena, &packed, err);
-}
-
-static int set_network(struct sandbox *sb, const struct sandbox_network_set *set,
-                       struct arena *arena, struct error *err)
-{
-    struct slice packed;
-    struct error ignored;
-    if (new_policy(sb, set, arena, &packed, err) < 0)
-        return -1;
-    if (slice_eq(packed, (struct slice){sb->network.packed, sb->network.packed_len}))
-        return 0;
-    const struct slice before = {arena_dup(arena, sb->network.packed, sb->network.packed_len),
-                                 sb->network.packed_len};
-    if (sandbox_network_load(sb, packed, err) < 0)
-        return -1;
-    sb->security.network_enabled = sb->network.mode != NET_NONE;
-    snprintf(sb->updated_by, sizeof(sb->updated_by), "%s", set->actor);
-    sandbox_add_event(sb, "UPDATE", "SUCCESS", "Network policy changed");
-    if (sandbox_save(sb, true, err) < 0) {
-        sandbox_network_load(sb, before, &ignored); /* nobody was told of the other one */
-        sb->security.network_enabled = sb->network.mode != NET_NONE;
-        return -1;
-    }
-    if (!sb->up || sb->gone)
-        return 0;
-    if (sandbox_network_apply(sb, err) == 0 || err->code == ERROR_NOT_RUNNING)
-        return 0; /* one that ended meanwhile starts with it */
-    return -1;
-}
-
-static bool in_between(const struct sandbox *sb)
-{
-    return sb->updating || sb->status == SANDBOX_CREATING || sb->status == SANDBOX_STARTING ||
-           sb->status == SANDBOX_STOPPING;
-}
-
-int sandboxes_set_network(struct sandboxes *s, const struct sandbox_network_set *set,
-                          struct arena *arena, struct sandbox_info *ret_info, struct error *err)
-{
-    _cleanup_sandbox_ struct sandbox *sb = sandbox_find(s, set->workspace, set->name, err);
-    if (sb == NULL)
-        return -1;
-    sandbox_hold(sb);
-    while (in_between(sb) && !sb->gone)
-        if (co_cond_wait(s->loop, &sb->changed, WAIT_MS, err) < 0)
-            return -1;
-    if (sb->gone || sb->status == SANDBOX_DELETING)
-        return error_set(err, ERROR_SANDBOX_NOT_FOUND, "there is no sandbox \"%s\"",
-                         sandbox_path(sb));
-    if (set->revision != 0 &&
-        sandboxes_check_revision(s, sb->workspace, sb->id, set->revision, err) < 0)
-        return -1;
-    sb->updating = true;
-    int r = set_network(sb, set, arena, err);
-    sb->updating = false;
-    co_cond_wake_all(&sb->changed);
-    if (r == 0)
-        sandbox_info(sb, arena, ret_info);
-    return r;
 }
 
 int sandboxes_set_network_exceptions(struct sandboxes *s, const char *list, struct error *err)

@@ -50,28 +50,12 @@ int sandboxes_set_network_exceptions(struct sandboxes *s, const char *list, stru
  * with `before`, a clone's source's, when the request names no level), and becomes what both
  * requests say. options->network_enabled says afterwards whether there is a network. FORBIDDEN for
  * more than the level allows, NETWORK_REFUSED, NETWORK_UNAVAILABLE, INVALID_ARGUMENT,
- * LIMIT_EXCEEDED.
+ * LIMIT_EXCEEDED; SECRET_NOT_FOUND and FORBIDDEN for headers that `before` has not.
  */
-int network_resolve(struct sandboxes *s, const struct trust_request *security,
-                    const struct network_request *request, const struct slice *before,
-                    struct trust_options *options, struct arena *arena, struct slice *ret_packed,
-                    struct error *err);
-
-struct sandbox_network_set {
-    const char *workspace;
-    const char *name;
-    uint64_t revision; /* it has to have this one; 0: any */
-    struct network_request request;
-    bool may_loosen;
-    const char *actor;
-};
-
-/*
- * Another policy for a sandbox that is there: when this returns it holds, for what is open too.
- * CONFLICT for one that runs and was started without a network. The errors of network_resolve().
- */
-int sandboxes_set_network(struct sandboxes *s, const struct sandbox_network_set *set,
-                          struct arena *arena, struct sandbox_info *ret_info, struct error *err);
+int network_resolve(struct sandboxes *s, const char *workspace,
+                    const struct trust_request *security, const struct network_request *request,
+                    const struct slice *before, struct trust_options *options, struct arena *arena,
+                    struct slice *ret_packed, struct error *err);
 
 struct network_log {
     struct egress_log_entry *entries; /* oldest first */
@@ -92,7 +76,12 @@ int sandboxes_network_log(struct sandboxes *s, const char *workspace, const char
 typedef int network_secrets(void *ctx, const char *id, const char *workspace,
                             const struct net_policy *policy, struct arena *arena,
                             struct egress_secrets *ret_secrets, struct error *err);
-void sandboxes_set_secrets(struct sandboxes *s, network_secrets *fill, void *ctx);
+/* Whether a header may be part of a policy from now on. SECRET_NOT_FOUND, FORBIDDEN (the secret may
+ * not be sent to that host). */
+typedef int network_secret_check(void *ctx, const char *workspace, const struct net_header *header,
+                                 struct error *err);
+void sandboxes_set_secrets(struct sandboxes *s, network_secrets *fill, network_secret_check *check,
+                           void *ctx);
 /* They have changed: running sandboxes of the workspace that use some get them anew. On a
  * coroutine. */
 void sandboxes_secrets_changed(struct sandboxes *s, const char *workspace);

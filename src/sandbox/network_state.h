@@ -34,15 +34,18 @@ struct networks {
     struct co_cond wake;    /* the connection is gone, or not wanted any more */
     bool closing;
     network_secrets *secrets;
+    network_secret_check *secret_check;
     void *secrets_ctx;
 };
 
 /* network.c */
 int sandbox_network_load(struct sandbox *sb, struct slice packed, struct error *err);
 void sandbox_network_release(struct sandbox *sb);
-/* Whether it could be given that policy. */
-int sandbox_network_check(struct sandbox *sb, const struct sandbox_network_set *set,
-                          struct arena *arena, struct error *err);
+/* What a request makes of its policy, packed, in the arena. CONFLICT when it runs and was started
+ * without a network; the errors of network_resolve(). */
+int sandbox_network_change(struct sandbox *sb, const struct network_request *request,
+                           bool may_loosen, struct arena *arena, struct slice *ret_packed,
+                           struct error *err);
 /* The plan's part; borrowed from the sandbox. */
 void sandbox_network_plan(const struct sandbox *sb, struct plan *plan);
 /* What the provider said where it is; NULL: nowhere. */
@@ -56,6 +59,10 @@ void sandbox_network_started(struct sandbox *sb);
 void sandbox_network_stopped(struct sandbox *sb);
 /* What the provider says about networks here. */
 void networks_look(struct sandboxes *s);
+
+/* network_secrets.c: the errors of network_secret_check, for headers that are not in `before`. */
+int network_check_secrets(struct sandboxes *s, const char *workspace, struct slice before,
+                          const struct net_policy *policy, struct error *err);
 
 /* egress_link.c */
 int egress_link_open(struct sandboxes *s, int data_dir_fd, struct error *err);

@@ -221,7 +221,7 @@ struct sandbox_update {
     const char *blaxel_spec;
     const bool *enabled; /* another value than before stops or starts it; NULL: as it is */
     struct trust_request security;          /* zeros, or what it has: INVALID_ARGUMENT */
-    struct network_request network;         /* zeros: as it is; see sandboxes_set_network() */
+    struct network_request network;         /* zeros: as it is. It holds for what is open too */
     const struct lifespan_change *lifespan; /* NULL: as it is. A ttl that it sets counts from now */
     bool may_extend;                        /* the max age may be raised, or removed */
     const char *actor;
@@ -230,8 +230,9 @@ struct sandbox_update {
 /*
  * All of it or nothing; a running sandbox has its new limits when this returns. INVALID_QUANTITY,
  * INVALID_ARGUMENT, ALREADY_EXISTS (the external id), REVISION_CONFLICT, RESOURCE_IN_USE (more
- * memory, disk or processes are in use than it would have), INSUFFICIENT_RESOURCES, and what
- * lifespan_merge() refuses.
+ * memory, disk or processes are in use than it would have), INSUFFICIENT_RESOURCES, CONFLICT (a
+ * network for one that was started without), and what lifespan_merge() and network_resolve()
+ * refuse.
  */
 int sandboxes_update(struct sandboxes *s, const struct sandbox_update *request, struct arena *arena,
                      struct sandbox_info *ret_info, struct error *err);

@@ -3,7 +3,8 @@
 /*
  * Changes of a sandbox that exists. Everything that can be refused is checked first, then the
  * kernel is given the new limits (and may refuse them), then the rest is replaced and recorded in
- * one go.
+ * one go. Its network's policy is part of the record, and told after it: whoever was away is told
+ * again when he is back.
  *
  * Limits are in two places, the kernel and the record, so a crash can leave them apart: the record
  * is marked before the kernel is touched, and recovery gives a marked sandbox's kernel the limits
@@ -36,6 +37,7 @@ struct change {
     size_t env_len;
     struct sandbox_metadata metadata;
     struct lifespan lifespan;
+    struct slice network;      /* its policy, packed; of a request that is about it */
     struct spec_limits before; /* what it had */
     bool waits;                /* the kernel has the new limits, and the record has not */
 };
@@ -313,6 +315,35 @@ void sandbox_restore_limits(struct sandbox *sb)
     mark(sb, false);
 }
 
+/* ---- its network ---- */
+
+static bool names_network(const struct sandbox_update *request)
+{
+    return request->network.given != 0 || request->network.replace;
+}
+
+/* Whether it can have one depends on how it was started: so not while that is being decided. */
+static int plan_network(struct sandbox *sb, const struct sandbox_update *request,
+                        struct arena *arena, struct change *change, struct error *err)
+{
+    if (!names_network(request))
+        return 0;
+    while (in_between(sb))
+        if (co_cond_wait(sb->owner->loop, &sb->changed, WAIT_MS, err) < 0)
+            return -1;
+    return sandbox_network_change(sb, &request->network, request->security.may_loosen, arena,
+                                  &change->network, err);
+}
+
+/* After it was recorded. One that ended meanwhile starts with it. */
+static int tell_network(struct sandbox *sb, const struct sandbox_update *request, struct error *err)
+{
+    if (!names_network(request) || !sb->up || sb->gone || sandbox_network_apply(sb, err) == 0 ||
+        err->code == ERROR_NOT_RUNNING)
+        return 0;
+    return -1;
+}
+
 /* ---- all of it ---- */
 
 /* Up to here it can be undone. What fails because it is being deleted is SANDBOX_NOT_FOUND. */
@@ -321,6 +352,7 @@ static int prepare(struct sandbox *sb, const struct sandbox_update *request, str
 {
     change->before = sb->limits;
     change->waits = plan_change(sb, request, arena, change, err) == 0 &&
+                    plan_network(sb, request, arena, change, err) == 0 &&
                     change_limits(sb, &change->limits, err) == 0;
     return check_alive(sb, err) < 0 || !change->waits ? -1 : 0;
 }
@@ -334,6 +366,23 @@ static void undo(struct sandbox *sb, struct change *change)
         mark(sb, false);
     else
         log_error("sandbox %s: giving its limits back: %s", sb->id, err.message);
+}
+
+/* Whether it is about more than the network. */
+static bool changes_others(const struct sandbox_update *request)
+{
+    return resources_given(&request->resources) || request->factor != 0 ||
+           request->auto_lower != NULL || request->env != NULL || request->labels != NULL ||
+           request->external_id != NULL || request->display_name != NULL ||
+           request->blaxel_spec != NULL || request->enabled != NULL || request->image != NULL ||
+           request->security.level != NULL || request->security.given != 0 ||
+           request->lifespan != NULL;
+}
+
+static const char *event_text(const struct sandbox_update *request)
+{
+    return names_network(request) && !changes_others(request) ? "Network policy changed"
+                                                              : "Sandbox updated successfully";
 }
 
 /* It is what it was to become. Nothing waits; it is to be recorded next. */
@@ -363,7 +412,7 @@ static void take(struct sandbox *sb, const struct sandbox_update *request, struc
     if (request->resized != NULL)
         sandbox_add_event(sb, "RESIZE", "SUCCESS", request->resized);
     else
-        sandbox_add_event(sb, "UPDATE", "SUCCESS", "Sandbox updated successfully");
+        sandbox_add_event(sb, "UPDATE", "SUCCESS", event_text(request));
 }
 
 /* Switching it on or off starts or stops it; what is already so is fine. */
@@ -384,6 +433,37 @@ static int follow_enabled(struct sandbox *sb, const struct sandbox_update *reque
     return -1;
 }
 
+/* Where nothing but the network is asked for, and it is so already. */
+static bool has_network(const struct sandbox *sb, const struct sandbox_update *request,
+                        const struct change *change)
+{
+    return names_network(request) && !changes_others(request) &&
+           slice_eq(change->network, (struct slice){sb->network.packed, sb->network.packed_len});
+}
+
+/* All of it is in one record: whoever is told of a part of it was told of the whole. */
+static int record(struct sandbox *sb, const struct sandbox_update *request, struct change *change,
+                  struct arena *arena, struct error *err)
+{
+    struct error ignored;
+    const struct slice packed = change->network,
+                       before = {arena_dup(arena, sb->network.packed, sb->network.packed_len),
+                                 sb->network.packed_len};
+    if (names_network(request) && sandbox_network_load(sb, packed, err) < 0) {
+        undo(sb, change);
+        return -1;
+    }
+    take(sb, request, change);
+    sb->security.network_enabled = sb->network.mode != NET_NONE;
+    if (sandbox_save(sb, true, err) == 0)
+        return 0;
+    if (names_network(request)) { /* nobody was told of the other one */
+        sandbox_network_load(sb, before, &ignored);
+        sb->security.network_enabled = sb->network.mode != NET_NONE;
+    }
+    return -1;
+}
+
 static int update(struct sandbox *sb, const struct sandbox_update *request, struct arena *arena,
                   struct error *err)
 {
@@ -391,26 +471,19 @@ static int update(struct sandbox *sb, const struct sandbox_update *request, stru
     bool was = sb->enabled;
     if (prepare(sb, request, arena, &change, err) < 0)
         return -1;
-    /* Somebody else can have taken the external id while the limits were changed. */
-    if (sandbox_check_external(sb->owner, sb->workspace, change.metadata.external_id, sb, err) <
-        0) {
+    if (has_network(sb, request, &change))
+        return 0;
+    /* Somebody else can have taken the external id while the limits were changed, and it can have
+     * been started without a network. */
+    if (plan_network(sb, request, arena, &change, err) < 0 ||
+        sandbox_check_external(sb->owner, sb->workspace, change.metadata.external_id, sb, err) <
+            0) {
         undo(sb, &change);
         return -1;
     }
-    take(sb, request, &change);
-    if (sandbox_save(sb, true, err) < 0)
+    if (record(sb, request, &change, arena, err) < 0 || tell_network(sb, request, err) < 0)
         return -1;
     return follow_enabled(sb, request, was, arena, err);
-}
-
-static bool changes_nothing(const struct sandbox_update *request)
-{
-    return !resources_given(&request->resources) && request->factor == 0 &&
-           request->auto_lower == NULL && request->env == NULL && request->labels == NULL &&
-           request->external_id == NULL && request->display_name == NULL &&
-           request->blaxel_spec == NULL && request->enabled == NULL && request->image == NULL &&
-           request->security.level == NULL && request->security.given == 0 &&
-           request->lifespan == NULL;
 }
 
 static int wait_for_turn(struct sandbox *sb, struct error *err)
@@ -451,7 +524,7 @@ static int update_in_turn(struct sandbox *sb, const struct sandbox_update *reque
     if (request->revision != 0 &&
         sandboxes_check_revision(sb->owner, sb->workspace, sb->id, request->revision, err) < 0)
         return -1;
-    if (changes_nothing(request))
+    if (!changes_others(request) && !names_network(request))
         return 0;
     sb->updating = true;
     struct work work = {sb, request, arena, err, -1};
@@ -469,17 +542,8 @@ int sandboxes_update(struct sandboxes *s, const struct sandbox_update *request, 
     if (sb == NULL)
         return -1;
     sandbox_hold(sb);
-    const struct sandbox_network_set network = {.workspace = sb->workspace,
-                                                .name = sb->id,
-                                                .request = request->network,
-                                                .may_loosen = request->security.may_loosen,
-                                                .actor = request->actor};
-    if (request->network.given != 0 && sandbox_network_check(sb, &network, arena, err) < 0)
-        return -1;
     if (update_in_turn(sb, request, arena, err) < 0)
         return -1;
-    if (request->network.given != 0)
-        return sandboxes_set_network(s, &network, arena, ret_info, err);
     sandbox_info(sb, arena, ret_info);
     return 0;
 }

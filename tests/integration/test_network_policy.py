@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from cella_auth import Workspace, call
+from cella_auth import Workspace, call, fresh
 from cella_server import wait_until
 
 
@@ -93,6 +93,61 @@ def test_bad_headers_are_named(server, header, word):
     refuse(answer, 400, "INVALID_ARGUMENT", word)
 
 
+# --- headers and their secrets ---
+
+
+def header(secret, host="api.a.example"):
+    return {"host": host, "header": "X-Key", "secret": secret}
+
+
+@pytest.fixture
+def secret(server):
+    """A secret for api.a.example and what is below b.example."""
+    name = fresh("s")
+    answer = server.request("PUT", f"/v0/secrets/{name}",
+                            {"value": "v4lue-of-it", "hosts": ["api.a.example", "*.b.example"]})
+    assert answer.status == 200, answer
+    yield name
+    server.request("DELETE", f"/v0/secrets/{name}")
+
+
+def test_a_header_names_a_secret_that_there_is(server, networks, secret):
+    def create(*headers):
+        return server.request("POST", "/v0/sandbox", {"spec": {"enabled": False, "network": {
+            "mode": "isolated", "headers": list(headers)}}})
+
+    refuse(create(header("nobody-s")), 404, "SECRET_NOT_FOUND", "nobody-s")
+    refuse(create(header(secret), header("nobody-s")), 404, "SECRET_NOT_FOUND", "headers[1]")
+    refuse(create(header(secret, "other.example")), 403, "FORBIDDEN", "other.example")
+    refuse(create(header(secret, "*.a.example")), 403, "FORBIDDEN", "*.a.example")
+    good = [header(secret), header(secret, "*.b.example"), header(secret, "x.b.example")]
+    with made(server, network={"mode": "isolated", "headers": good}) as sandbox:
+        assert [each["host"] for each in network_of(sandbox)["headers"]] == [each["host"] for each in good]
+        refuse(sandbox.request("PATCH", "/network", {"headers": [header("nobody-s")]}), 404, "SECRET_NOT_FOUND", "nobody")
+        refuse(sandbox.request("PATCH", "", {"spec": {"network": {"headers": [header("nobody-s")]}}}), 404,
+               "SECRET_NOT_FOUND", "nobody")
+        refuse(sandbox.request("POST", "/clone", {"spec": {"network": {"headers": [header("nobody-s")]}}}), 404,
+               "SECRET_NOT_FOUND", "nobody")
+        assert len(network_of(sandbox)["headers"]) == 3
+
+
+def test_a_secret_that_is_deleted_leaves_the_policy_as_it_is(server, networks, secret):
+    """What comes of it is in tests/security/test_network_secrets.py: requests fail until it is back."""
+    with made(server, network={"mode": "isolated", "headers": [header(secret)]}) as sandbox:
+        shown = network_of(sandbox)
+        assert server.request("DELETE", f"/v0/secrets/{secret}").status == 200
+        assert network_of(sandbox) == shown
+        # What was read can be written back, and other things changed; what is new is looked at.
+        assert sandbox.request("PUT", "", sandbox.get()).status == 200
+        assert sandbox.request("PATCH", "/network", {"deny": ["x.example"]}).status == 200
+        copy = sandbox.request("POST", "/clone", {})
+        assert copy.status == 202, copy
+        server.sandbox(copy.json()["metadata"]["name"]).delete()
+        refuse(sandbox.request("PATCH", "/network", {"headers": [header(secret), header(secret, "c.b.example")]}),
+               404, "SECRET_NOT_FOUND", "headers[1]")
+        assert network_of(sandbox) == {**shown, "deny": ["x.example"]}
+
+
 def test_without_a_network(server):
     with made(server) as sandbox:
         assert network_of(sandbox) == {"mode": "none"}
@@ -154,6 +209,34 @@ def test_put_replaces_and_patch_changes(server, networks):
         assert network_of(sandbox)["deny"] == ["e.example"]
         assert sandbox.request("PATCH", "", {"spec": {"network": {"mode": "none"}}}).status == 200
         assert network_of(sandbox) == {"mode": "none"}
+
+
+def revision(sandbox):
+    return int(sandbox.get()["metadata"]["revision"].removeprefix("rev-"))
+
+
+def test_a_change_of_the_sandbox_is_one(server, networks):
+    """The network and the rest together, in one step: or none of it."""
+    with made(server, network={"mode": "allowlist", "allow": ["a.example"]}) as sandbox:
+        before, was = sandbox.get(), revision(sandbox)
+        labels, network = {"step": "1"}, {"allow": ["b.example"]}
+        for body, status, code in (
+                ({"metadata": {"labels": labels}, "spec": {"network": {"allow": ["10.0.0.0/8"]}}}, 403, "NETWORK_REFUSED"),
+                ({"metadata": {"labels": labels}, "spec": {"network": {"headers": [header("nobody-s")]}}}, 404,
+                 "SECRET_NOT_FOUND"),
+                ({"spec": {"network": network, "resources": {"memory": "1"}}}, 400, "INVALID_QUANTITY"),
+                ({"spec": {"network": network, "image": "another"}}, 400, "INVALID_ARGUMENT")):
+            refuse(sandbox.request("PATCH", "", body), status, code, "")
+            assert sandbox.get() == before
+        answer = sandbox.request("PATCH", "", {"metadata": {"labels": labels},
+                                               "spec": {"network": network, "resources": {"pids": "77"}}})
+        assert answer.status == 200, answer
+        after = sandbox.get()
+        assert revision(sandbox) == was + 1
+        assert (after["metadata"]["labels"], after["spec"]["network"]["allow"]) == (labels, ["b.example"])
+        # The same again is no change of the network.
+        assert sandbox.request("PUT", "/network", {"mode": "allowlist", **network}).status == 200
+        assert revision(sandbox) == was + 1
 
 
 def test_it_stays_with_clones_and_after_a_restart(server_factory, networks):
@@ -256,8 +339,12 @@ def test_one_without_a_network_has_to_be_stopped_first(server, networks):
     box = server.create()
     try:
         assert not has_network(box)
-        refuse(box.request("PUT", "/network", {"mode": "isolated"}), 409, "CONFLICT", "without a network")
-        assert network_of(box) == {"mode": "none"}
+        refuse(box.request("PUT", "/network", {"mode": "isolated"}), 409, "CONFLICT", "without a network: stop it")
+        refuse(box.request("PATCH", "", {"metadata": {"labels": {"a": "b"}}, "spec": {"network": {"mode": "full"}}}),
+               409, "CONFLICT", "without a network: stop it")
+        wrong = server.cli("network", "set", box.name, "--network", "isolated")
+        assert wrong.returncode != 0 and "without a network: stop it" in wrong.stderr, wrong
+        assert network_of(box) == {"mode": "none"} and not box.get()["metadata"].get("labels")
         box.stop()
         assert box.request("PUT", "/network", {"mode": "isolated"}).status == 200
         box.start()

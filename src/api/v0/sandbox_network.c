@@ -41,17 +41,17 @@ int v0_network_get(struct http_exchange *x, const struct route_params *params, v
 static int change(struct http_exchange *x, const struct route_params *params,
                   const struct api_call *call, bool replace, struct error *err)
 {
-    struct sandbox_network_set set = {.workspace = call->workspace,
-                                      .name = route_param(params, "name"),
-                                      .may_loosen = security_may_loosen(call),
-                                      .actor = call->principal.name};
+    struct sandbox_update set = {.workspace = call->workspace,
+                                 .name = route_param(params, "name"),
+                                 .security.may_loosen = security_may_loosen(call),
+                                 .actor = call->principal.name};
     struct sandbox_info info;
     yyjson_val *body;
     if (api_json_body(x, &body, err) < 0 || sandbox_if_match(x, &set.revision, err) < 0 ||
-        network_from_json(http_arena(x), body, &set.request, NULL, err) < 0)
+        network_from_json(http_arena(x), body, &set.network, NULL, err) < 0)
         return -1;
-    set.request.replace = replace;
-    if (sandboxes_set_network(call->api->sandboxes, &set, http_arena(x), &info, err) < 0) {
+    set.network.replace = replace;
+    if (sandboxes_update(call->api->sandboxes, &set, http_arena(x), &info, err) < 0) {
         if (err->code == ERROR_REVISION_CONFLICT)
             err->code = ERROR_REVISION_MISMATCH;
         return -1;
