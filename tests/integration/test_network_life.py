@@ -19,7 +19,7 @@ count = 0
 with socket.create_connection((sys.argv[1], int(sys.argv[2])), timeout=PATIENT) as sock:
     if len(sys.argv) > 3:
         sock.sendall(f'GET /drip HTTP/1.1\\r\\nHost: {sys.argv[3]}\\r\\n\\r\\n'.encode())
-    sock.settimeout(5)
+    sock.settimeout(PATIENT)  # a machine that stands still for a while has not hung up
     try:
         while True:
             if len(sys.argv) == 3:

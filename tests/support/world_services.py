@@ -13,6 +13,7 @@ import json
 import os
 import pathlib
 import re
+import select
 import signal
 import socket
 import ssl
@@ -29,6 +30,7 @@ CLONE_NEWNET = 0x40000000
 PR_SET_PDEATHSIG = 1
 IPV6_RECVPKTINFO, IPV6_PKTINFO = 49, 50
 KEPT = 20000  # events; a flood must not fill the memory
+PACKETS_WAITING = 100000  # more than the buffer of the sniffer holds
 HEAD_MAX = 256 * 1024
 
 
@@ -117,6 +119,7 @@ class Services:
     def __init__(self, folder):
         self.diary, self.zone, self.certificates = Diary(), Zone(), Certificates(folder)
         self.connections, self.lock = set(), threading.Lock()
+        self.sniffer = None
 
     # --- listening ---
 
@@ -186,11 +189,23 @@ class Services:
         sock = socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, socket.htons(3))
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4 << 20)
         sock.bind((interface, 3))
-        threading.Thread(target=self._sniff, args=(sock,), daemon=True).start()
+        sock.setblocking(False)
+        self.sniffer = sock
+        threading.Thread(target=self._sniff, daemon=True).start()
 
-    def _sniff(self, sock):
+    def _sniff(self):
         while True:
-            data, where = sock.recvfrom(200)
+            select.select([self.sniffer], [], [])
+            with self.diary.lock:
+                self._count(1000)
+
+    def _count(self, most):
+        """Takes so many packets from the kernel, or all that it has; whoever calls has the diary's lock."""
+        for _ in range(most):
+            try:
+                data, where = self.sniffer.recvfrom(200)
+            except BlockingIOError:
+                break
             if where[2] == socket.PACKET_OUTGOING or where[1] not in (0x0800, 0x86DD) or len(data) < 20:
                 continue
             if where[1] == 0x0800:
@@ -201,9 +216,8 @@ class Services:
                 source, target = data[8:24], data[24:40]
             port = struct.unpack(">H", data[size + 2:size + 4])[0] if proto in (6, 17) else 0
             key = (proto, socket.inet_ntop(family, source), socket.inet_ntop(family, target), port)
-            with self.diary.lock:
-                if len(self.diary.packets) < KEPT or key in self.diary.packets:
-                    self.diary.packets[key] += 1
+            if len(self.diary.packets) < KEPT or key in self.diary.packets:
+                self.diary.packets[key] += 1
 
     # --- protocols ---
 
@@ -332,6 +346,7 @@ class Services:
             return self.diary.since(fields["since"])
         elif what == "packets":
             with self.diary.lock:
+                self._count(PACKETS_WAITING)  # whatever came before the order is in its answer
                 found = [[*key, count] for key, count in self.diary.packets.items()]
                 if fields.get("forget"):
                     self.diary.packets.clear()
