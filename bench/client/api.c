@@ -12,13 +12,20 @@
 
 enum { GONE_POLL_NS = 500 * 1000, GONE_TRIES = 40 * 1000 };
 
+static char network[64]; /* a member of every spec; set once, before there are threads */
+
+void api_network(const char *mode)
+{
+    snprintf(network, sizeof(network), ",\"network\":{\"mode\":\"%s\"}", mode);
+}
+
 int api_create(struct http *http, const char *name, const char *resources, struct error *err)
 {
     char body[512];
     int len = snprintf(body, sizeof(body),
                        "{\"metadata\":{\"name\":\"%s\"},"
-                       "\"spec\":{\"image\":\"host\",\"resources\":%s}}",
-                       name, resources);
+                       "\"spec\":{\"image\":\"host\",\"resources\":%s%s}}",
+                       name, resources, network);
     struct http_request request = {
         .method = "POST", .path = "/v0/sandbox", .body = body, .body_len = (size_t)len};
     return http_expect(http, &request, 202, err);

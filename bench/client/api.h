@@ -8,6 +8,9 @@
 #include "base/error.h"
 #include "client/http.h"
 
+/* The mode of network that all sandboxes get from now on. */
+void api_network(const char *mode);
+
 /* resources: a JSON object, as in {"memory":"512Mi"}. */
 int api_create(struct http *http, const char *name, const char *resources, struct error *err);
 

@@ -2,7 +2,9 @@
 /*
  * Times a running server from outside, as a client sees it.
  *
- *     client ADDRESS KEY-FILE TRUE BUSYBOX
+ *     client ADDRESS KEY-FILE TRUE BUSYBOX [NETWORK]
+ *
+ * NETWORK is the mode of network that every sandbox gets, none if it is not given.
  *
  * Driven line by line like the floor (floor/floor.c), with the same answers:
  *
@@ -15,8 +17,8 @@
  *     grow N, shrink N    the same, on top of those that are there; shrink takes the newest away
  *     add N           → "add NS" N times: create, one after the other, of sandboxes that stay until
  *                       shrink takes them away
- *     claim N         → "claim NS" N times: as create, with the limits of the pool "host", which is
- *                       full each time
+ *     claim N         → "claim NS" N times: as create, with the limits of the pool "host" (with a
+ *                       network: "host-network"), which is full each time
  *     echo N          → "echo NS" N times: the same command in a running sandbox
  *     burst N         → "burst NS": from the first request to the last of N first outputs, all of
  *                       them asked for at once
@@ -43,6 +45,7 @@ struct client {
     const char *address;
     char key[256];
     const char *true_path; /* on this side */
+    const char *pool;
     char echo[300];
     struct http *http;
     bool has_resident;
@@ -246,7 +249,7 @@ static int measure_claim(struct client *client, int count, struct error *err)
     for (int i = 0; i < count; i++) {
         char name[64];
         snprintf(name, sizeof(name), "bench-claim-%u", client->next++);
-        if (api_await_pool(client->http, "host", err) < 0)
+        if (api_await_pool(client->http, client->pool, err) < 0)
             return -1;
         int64_t start = now_ns();
         if (api_create(client->http, name, "{}", err) < 0 ||
@@ -343,12 +346,16 @@ static int serve(struct client *client)
 
 int main(int argc, char **argv)
 {
-    if (argc != 5) {
-        fprintf(stderr, "usage: client ADDRESS KEY-FILE TRUE BUSYBOX\n");
+    if (argc != 5 && argc != 6) {
+        fprintf(stderr, "usage: client ADDRESS KEY-FILE TRUE BUSYBOX [NETWORK]\n");
         return 2;
     }
     setvbuf(stdout, NULL, _IOLBF, 0);
-    struct client client = {.address = argv[1], .true_path = argv[3]};
+    struct client client = {.address = argv[1], .true_path = argv[3], .pool = "host"};
+    if (argc == 6) {
+        api_network(argv[5]);
+        client.pool = "host-network";
+    }
     snprintf(client.echo, sizeof(client.echo), "%s echo hi", argv[4]);
 
     struct error err;

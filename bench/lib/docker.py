@@ -5,7 +5,8 @@ The daemon is our own: its data, its sockets and its mounts live in a temporary 
 namespace of its own, and its containers below one cgroup that is ours, so that nothing of it can be
 left behind and nothing of a Docker that runs here already is touched. It does what our sandboxes do (own
 network namespace without a network, limits on memory, cpu and processes) with the smallest image there
-can be, and over its unix socket.
+can be, and over its unix socket. One that is started in a network namespace may have its bridge there, with
+all the rules that it makes for it.
 """
 
 import http.client
@@ -42,11 +43,12 @@ class _Connection(http.client.HTTPConnection):
 class Docker:
     """with Docker(folder, files) as docker: docker.create(5); docker.exec(20)"""
 
-    def __init__(self, folder, files):
+    def __init__(self, folder, files, enter=()):
         self.folder = folder
         self.files = files  # name in the image -> path here
+        self.enter = list(enter)  # a command that starts another one in a network namespace
         self.socket = os.path.join(folder, "docker.sock")
-        self.cgroup = "cella-bench-docker-%d" % os.getpid()
+        self.cgroup = "cella-bench-docker%s-%d" % ("-bridge" if enter else "", os.getpid())
         self.process = None
         self.kept = None
         self.resident = None
@@ -70,14 +72,15 @@ class Docker:
         self.log = os.path.join(self.folder, "log")
         with open(self.log, "wb") as log:
             self.process = subprocess.Popen(
-                ["unshare", "--mount", "--propagation", "private", "dockerd",
+                [*self.enter, "unshare", "--mount", "--propagation", "private", "dockerd",
                  "--host", "unix://" + self.socket,
                  "--data-root", os.path.join(self.folder, "data"),
                  "--exec-root", os.path.join(self.folder, "exec"),
                  "--pidfile", os.path.join(self.folder, "pid"),
                  "--config-file", self._config(),
                  "--cgroup-parent", "/" + self.cgroup,
-                 "--bridge", "none", "--iptables=false", "--ip-forward=false", "--ip-masq=false",
+                 *([] if self.enter else ["--bridge", "none", "--iptables=false", "--ip-forward=false",
+                                          "--ip-masq=false"]),
                  "--userland-proxy=false"],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
         deadline = time.monotonic() + START_SECONDS
@@ -132,10 +135,16 @@ class Docker:
     def _make(self):
         made = self._call("POST", "/containers/create", {
             "Image": "cella-bench", "Cmd": ["/busybox", "sleep", "1000000"],
-            "HostConfig": {"NetworkMode": "none", "Memory": 512 << 20, "NanoCpus": 10 ** 9,
-                           "PidsLimit": 512}})
+            "HostConfig": {"NetworkMode": "bridge" if self.enter else "none", "Memory": 512 << 20,
+                           "NanoCpus": 10 ** 9, "PidsLimit": 512}})
         self._call("POST", "/containers/%s/start" % made["Id"])
         return made["Id"]
+
+    def place(self):
+        """The network namespace of a container that stays, as a path."""
+        if self.resident is None:
+            self.resident = self._make()
+        return "/proc/%d/ns/net" % self._call("GET", "/containers/%s/json" % self.resident)["State"]["Pid"]
 
     def _exec(self, container, argv):
         """Runs argv to the end of its output. The stream takes its connection with it."""
@@ -168,7 +177,7 @@ class Docker:
 
         def one():
             try:
-                asker = Docker(self.folder, self.files)
+                asker = Docker(self.folder, self.files, self.enter)
                 container = asker._make()
                 made.append(container)
                 if not asker._exec(container, ["/busybox", "echo", "hi"]).endswith(b"hi\n"):

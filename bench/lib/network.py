@@ -2,10 +2,11 @@
 """Sandboxes with a network: what one costs at create, what passes through it, and a thousand of them.
 
 The machine is a namespace of its own, so that nothing of the real one's firewall is in the way, and the
-Internet another one behind it. Beside the sandboxes stands a plain namespace with a veth and NAT.
+Internet another one behind it. Beside the sandboxes stand a plain namespace with a veth and NAT, and, on a
+machine of its own, Docker with its bridge.
 """
 
-import concurrent.futures
+import contextlib
 import http.client
 import json
 import os
@@ -15,18 +16,23 @@ import sys
 import time
 
 from . import memory
-from .program import Failed
+from .docker import Docker, Unavailable
+from .program import Failed, Program
 from .report import median
 
 HOST, PEER, PLAIN = "45.90.0.2", "45.90.0.1", "172.31.255.2"
+DOCKER_HOST, DOCKER_PEER = "45.91.0.2", "45.91.0.1"
 BYTES = 512 << 20
 PINGS = 2000
+POOL = 8
+SETTLE_SECONDS = 2
 NAME = "bench.example"
 
-_PING = ("import socket; s = socket.create_connection(('%s', 8000)); s.setsockopt(6, 1, 1)\n"
-         "s.sendall(b'GET /pings HTTP/1.1\\r\\n\\r\\n'); import time; t = time.monotonic_ns()\n"
+_PING = ("import socket; s = socket.create_connection(('%%s', %%d)); s.setsockopt(6, 1, 1)\n"
+         "s.sendall(b'GET /pings HTTP/1.1\\r\\nHost: %s\\r\\nContent-Length: %d\\r\\n\\r\\n')\n"
+         "import time; t = time.monotonic_ns()\n"
          "for i in range(%d): s.sendall(b'x'); s.recv(1)\n"
-         "print((time.monotonic_ns() - t) // %d)" % (PEER, PINGS, PINGS))
+         "print((time.monotonic_ns() - t) // %d)" % (NAME, PINGS, PINGS, PINGS))
 _GET = "curl -s -o /dev/null -w '%%{speed_download}' http://%s/"
 
 
@@ -38,18 +44,28 @@ class _Place:
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         if self.process.stdout.readline() != "ready\n":
             raise Failed("no network namespace")
-        self.enter = ["nsenter", "--net=/proc/%d/ns/net" % self.process.pid, "--"]
+        self.enter = _enter("/proc/%d/ns/net" % self.process.pid)
 
     def run(self, *command):
-        return subprocess.run([*self.enter, *command], check=True, stdout=subprocess.PIPE, text=True,
-                              timeout=300).stdout
+        return _run([*self.enter, *command])
 
     def ip(self, line):
         self.run("ip", *line.split())
 
-    def close(self):
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
         self.process.stdin.close()
         self.process.wait(30)
+
+
+def _enter(path):
+    return ["nsenter", "--net=" + path, "--"]
+
+
+def _run(command):
+    return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, timeout=300).stdout
 
 
 class _Api(http.client.HTTPConnection):
@@ -82,134 +98,147 @@ class _Api(http.client.HTTPConnection):
         return done["stdout"]
 
     def make(self, name, network):
-        """From the request to the first output, in ns."""
-        spec = {"network": network} if network else {}
-        start = time.monotonic_ns()
-        self.call("POST", "/v0/sandbox", {"metadata": {"name": name}, "spec": spec})
-        if self.exec(name, "echo hi") != "hi\n":
-            raise Failed("no output")
-        return time.monotonic_ns() - start
+        self.call("POST", "/v0/sandbox", {"metadata": {"name": name}, "spec": {"network": network}})
 
     def drop(self, name):
         self.call("DELETE", "/v0/sandbox/" + name)
 
 
-def _wire(host, peer, plain):
-    for place in (host, peer, plain):
+def _join(near, other, name, far, mine, theirs):
+    near.ip("link add %s type veth peer name %s netns %d" % (name, far, other.process.pid))
+    near.ip("addr add %s/24 dev %s" % (mine, name))
+    near.ip("link set %s up" % name)
+    other.ip("addr add %s/24 dev %s" % (theirs, far))
+    other.ip("link set %s up" % far)
+
+
+def _wire(host, peer, plain, dock):
+    for place in (host, peer, plain, dock):
         place.ip("link set lo up")
-    for other, near, far, mine, theirs in ((peer, "eth0", "eth0", HOST, PEER),
-                                           (plain, "plain", "eth0", "172.31.255.1", PLAIN)):
-        host.ip("link add %s type veth peer name %s netns %d" % (near, far, other.process.pid))
-        host.ip("addr add %s/24 dev %s" % (mine, near))
-        host.ip("link set %s up" % near)
-        other.ip("addr add %s/24 dev %s" % (theirs, far))
-        other.ip("link set %s up" % far)
+    _join(host, peer, "eth0", "eth0", HOST, PEER)
+    _join(dock, peer, "eth0", "eth1", DOCKER_HOST, DOCKER_PEER)
+    _join(host, plain, "plain", "eth0", "172.31.255.1", PLAIN)
     plain.ip("route add default via 172.31.255.1")
     host.ip("route add default via " + PEER)
+    dock.ip("route add default via " + DOCKER_PEER)
     host.run("sh", "-c", "echo 1 >/proc/sys/net/ipv4/ip_forward")
     host.run("nft", "add table ip plain; add chain ip plain post { type nat hook postrouting priority srcnat; };"
              " add rule ip plain post ip saddr %s masquerade" % PLAIN)
 
 
-def _creates(bench, api, found):
-    """With and without, in turns; then both again from pools."""
-    full = {"mode": "full"}
-    rounds = bench.size["rounds"]
-    for kind in ("cold", "pool"):
-        if kind == "pool":
-            for name, network in (("with", True), ("without", False)):
-                api.call("POST", "/v0/pools", {"name": name, "image": "host", "size": 8, "network": network})
-        for number in range(rounds + 1):
-            for name, network in (("without", None), ("with", full)):
-                if kind == "pool":
-                    deadline = time.monotonic() + 60
-                    while api.call("GET", "/v0/pools/" + name)["status"]["ready"] < 8 and time.monotonic() < deadline:
-                        time.sleep(0.05)
-                taken = []
-                for box in range(8):
-                    taken.append(api.make("box-%d" % box, network))
-                for box in range(8):
-                    api.drop("box-%d" % box)
-                if number > 0:
-                    found.setdefault("%s-%s" % (kind, name), []).extend(taken)
-    for name in ("with", "without"):
-        api.call("DELETE", "/v0/pools/" + name)
-
-
-def _burst(data, count):
-    apis = [_Api(data) for _ in range(count)]
-    with concurrent.futures.ThreadPoolExecutor(count) as pool:
-        start = time.monotonic_ns()
-        list(pool.map(lambda pair: pair[1].make("burst-%d" % pair[0], {"mode": "full"}), enumerate(apis)))
-        taken = time.monotonic_ns() - start
-        list(pool.map(lambda pair: pair[1].drop("burst-%d" % pair[0]), enumerate(apis)))
-    return taken
-
-
-def _traffic(bench, api, plain, found):
-    api.make("direct", {"mode": "full"})
-    api.make("proxied", {"mode": "allowlist", "allow": [NAME]})
-    ways = {"plain": lambda command: plain.run("sh", "-c", command),
-            "direct": lambda command: api.exec("direct", command)}
-    for _ in range(bench.size["hop-rounds"]):
-        for way, run in ways.items():
-            found.setdefault("speed-" + way, []).append(float(run(_GET % (PEER + ":8000"))))
-            found.setdefault("ping-" + way, []).append(int(run('python3 -c "%s"' % _PING)))
-        found.setdefault("speed-proxied", []).append(float(api.exec("proxied", _GET % NAME)))
-    api.drop("direct")
-    api.drop("proxied")
-
-
-def _alive(api, count):
-    """Memory of that many idle ones, in MB all told."""
-    before = memory.meminfo()
-    for number in range(count):
-        api.call("POST", "/v0/sandbox", {"metadata": {"name": "idle-%d" % number}, "spec": {"network": {"mode": "full"}}})
-    api.exec("idle-%d" % (count - 1), "true")
-    time.sleep(2)
-    each, _ = memory.growth(before, memory.meminfo(), count)
-    for number in range(count):
-        api.drop("idle-%d" % number)
-    return each * 1024 * count / 1e6
-
-
-def measure(bench):
-    data = os.path.join(bench.folder, "network")
-    here = os.path.dirname(os.path.abspath(__file__))
-    os.makedirs(data, mode=0o755)
-    places, found, server = [], {}, None
+@contextlib.contextmanager
+def _server(bench, host, data):
+    program = os.path.join(bench.options.build, "cella")
+    with open(data + ".log", "wb") as log:
+        server = subprocess.Popen([*host.enter, program, "server", "--data", data, "--listen", "127.0.0.1:7070",
+                                   "--resolver", PEER, "--overcommit", "100000"], stdin=subprocess.DEVNULL,
+                                  stdout=log, stderr=log, start_new_session=True)
     try:
-        host, plain = _Place(), _Place()
-        peer = _Place(sys.executable, os.path.join(here, "network_peer.py"), PEER, str(BYTES))
-        places += [host, plain, peer]
-        _wire(host, peer, plain)
-        program = os.path.join(bench.options.build, "cella")
-        with open(data + ".log", "wb") as log:
-            server = subprocess.Popen([*host.enter, program, "server", "--data", data, "--listen", "127.0.0.1:7070",
-                                       "--resolver", PEER], stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-                                      start_new_session=True)
         deadline = time.monotonic() + 60
         while not os.path.exists(os.path.join(data, "run", "server")):
             if server.poll() is not None or time.monotonic() > deadline:
                 raise Failed("the server does not start: see %s.log" % data)
             time.sleep(0.05)
-        api = _Api(data)
-        _creates(bench, api, found)
-        found["burst"] = median([_burst(data, bench.size["burst"]) for _ in range(3)])
-        _traffic(bench, api, plain, found)
-        found["count"] = min(1000, bench.size["alive"][-1])
-        found["alive"] = _alive(api, found["count"])
-        done = subprocess.run([*host.enter, program, "doctor", "--leaks", "--data", data], check=False,
-                              stdout=subprocess.PIPE, text=True, timeout=120)
-        found["leaks"] = "" if done.returncode == 0 else done.stdout.strip()
-    except (subprocess.SubprocessError, http.client.HTTPException) as error:
-        raise Failed(str(error)) from error
+        yield program
     finally:
-        if server is not None:
-            server.terminate()
-            server.wait(120)
-        for place in places:
-            place.close()
+        server.terminate()
+        server.wait(120)
+
+
+def _client(bench, host, data, *network):
+    return Program("client", [*host.enter, bench.binary("client"), "127.0.0.1:7070", os.path.join(data, "api-key"),
+                              bench.binary("floor-true"), bench.busybox, *network])
+
+
+def _creates(bench, api, clients, found):
+    """With and without, in turns: cold, then from pools."""
+    for kind, verb in (("cold", "create"), ("pool", "claim")):
+        if kind == "pool":
+            for name, network in (("host-network", True), ("host", False)):
+                api.call("POST", "/v0/pools", {"name": name, "image": "host", "size": POOL, "network": network})
+        for number in range(bench.size["rounds"] + 1):
+            for name, client in clients.items():
+                samples = client.run(verb, bench.size["many-create"])[verb]
+                if number > 0:  # the first round warms up
+                    found.setdefault("%s-%s" % (kind, name), []).extend(samples)
+    for name in ("host-network", "host"):
+        api.call("DELETE", "/v0/pools/" + name)
+
+
+def _bursts(bench, client, docker, found):
+    bursts = []
+    for _ in range(3):
+        time.sleep(SETTLE_SECONDS)  # what the kernel still takes apart is not the next one's
+        bursts.append(client.run("burst", bench.size["burst"])["burst"][0])
+    found["burst"] = median(bursts)
+    if docker is not None:
+        found["docker-burst"] = docker.burst(bench.size["burst"])
+
+
+def _traffic(bench, api, plain, docker, found):
+    api.make("direct", {"mode": "full"})
+    api.make("proxied", {"mode": "allowlist", "allow": [NAME]})
+    ways = {"plain": (lambda line: plain.run("sh", "-c", line), PEER, 8000),
+            "direct": (lambda line: api.exec("direct", line), PEER, 8000),
+            "proxied": (lambda line: api.exec("proxied", line), NAME, 80)}
+    if docker is not None:
+        inside = _enter(docker.place())
+        ways["docker"] = (lambda line: _run([*inside, "sh", "-c", line]), DOCKER_PEER, 8000)
+    for _ in range(bench.size["hop-rounds"]):
+        for way, (run, to, port) in ways.items():
+            found.setdefault("speed-" + way, []).append(float(run(_GET % ("%s:%d" % (to, port)))))
+            found.setdefault("ping-" + way, []).append(int(run('python3 -c "%s"' % (_PING % (to, port)))))
+    api.drop("direct")
+    api.drop("proxied")
+
+
+def _alive(client, count):
+    """Memory of that many idle ones, in MB all told."""
+    before = memory.meminfo()
+    client.run("grow", count, 3600)
+    time.sleep(SETTLE_SECONDS)
+    each, _ = memory.growth(before, memory.meminfo(), count)
+    client.run("shrink", count, 3600)
+    return each * 1024 * count / 1e6
+
+
+def _docker(bench, stack, dock):
+    if bench.docker is None:
+        return None
+    try:
+        return stack.enter_context(Docker(os.path.join(bench.folder, "docker-bridge"), bench.docker.files, dock.enter))
+    except (Unavailable, OSError) as error:
+        print("docker with a bridge: %s" % error, file=sys.stderr, flush=True)
+        return None
+
+
+def measure(bench):
+    """{"cold-with", "cold-without", "pool-with", "pool-without": ns, "burst", "docker-burst": ns,
+    "speed-WAY": bytes per second, "ping-WAY": ns, "count", "alive": MB, "leaks": text}"""
+    data = os.path.join(bench.folder, "network")
+    here = os.path.dirname(os.path.abspath(__file__))
+    os.makedirs(data, mode=0o755)
+    found = {"docker-burst": None}
+    try:
+        with contextlib.ExitStack() as stack:
+            host, plain, dock = (stack.enter_context(_Place()) for _ in range(3))
+            peer = stack.enter_context(_Place(sys.executable, os.path.join(here, "network_peer.py"), PEER, str(BYTES)))
+            _wire(host, peer, plain, dock)
+            program = stack.enter_context(_server(bench, host, data))
+            docker = _docker(bench, stack, dock)
+            clients = {"without": stack.enter_context(_client(bench, host, data)),
+                       "with": stack.enter_context(_client(bench, host, data, "full"))}
+            api = _Api(data)
+            _creates(bench, api, clients, found)
+            _bursts(bench, clients["with"], docker, found)
+            _traffic(bench, api, plain, docker, found)
+            found["count"] = min(1000, bench.size["alive"][-1])
+            found["alive"] = _alive(clients["with"], found["count"])
+            done = subprocess.run([*host.enter, program, "doctor", "--leaks", "--data", data], check=False,
+                                  stdout=subprocess.PIPE, text=True, timeout=120)
+            found["leaks"] = "" if done.returncode == 0 else done.stdout.strip()
+    except (subprocess.SubprocessError, http.client.HTTPException, Unavailable) as error:
+        raise Failed(str(error)) from error
     return found
 
 
@@ -217,24 +246,28 @@ def report(bench, out, ms):
     """The rows, with their bars."""
     found = bench.network
     for kind, text, most in (("cold", "create with a network → first output, against one without", 2),
-                             ("pool", "… both from pools", 1.2)):
+                             ("pool", "… both from pools", 1.1)):
         ours, bare = median(found[kind + "-with"]), median(found[kind + "-without"])
         out.row(text, ms(ours), ms(bare), "%.2f ×" % (ours / bare), bar="≤ %g × that" % most,
                 met=(ours / bare <= most,))
-    docker = (bench.many or {}).get("docker-burst")
+    docker = found["docker-burst"]
     faster = docker / found["burst"] if docker else None
-    out.row("%d with a network at once → the last one's first output (Docker's have none)" % bench.size["burst"],
+    out.row("%d with a network at once → the last one's first output" % bench.size["burst"],
             ms(found["burst"]), docker=ms(docker) if docker else bench.docker_missing,
             faster="%.0f ×" % faster if faster else "–", bar="≥ 40 × faster than Docker",
             met=(None if faster is None else faster >= 40,))
     plain = median(found["speed-plain"])
+    bridge = "%.0f MB/s" % (median(found["speed-docker"]) / 1e6) if "speed-docker" in found else bench.docker_missing
     for way, text, least in (("direct", "from the network, beside the proxy, against a veth with NAT", 0.9),
                              ("proxied", "… through the proxy", 0.5)):
         speed = median(found["speed-" + way])
         out.row(text, "%.0f MB/s" % (speed / 1e6), "%.0f MB/s" % (plain / 1e6), "%.0f %%" % (100 * speed / plain),
-                bar="≥ %d %%" % (100 * least), met=(speed / plain >= least,))
-    ours, bare = median(found["ping-direct"]), median(found["ping-plain"])
-    out.row("a byte there and back, against a veth with NAT", ms(ours), ms(bare), "%.2f ×" % (ours / bare))
+                docker=bridge, bar="≥ %d %%" % (100 * least), met=(speed / plain >= least,))
+    bare = median(found["ping-plain"])
+    bridge = ms(median(found["ping-docker"])) if "ping-docker" in found else bench.docker_missing
+    for way, text in (("direct", "a byte there and back, against a veth with NAT"), ("proxied", "… through the proxy")):
+        ours = median(found["ping-" + way])
+        out.row(text, ms(ours), ms(bare), "%.2f ×" % (ours / bare), docker=bridge)
     out.row("%d idle with a network, all memory" % found["count"], "%.0f MB" % found["alive"],
             bar="≤ 900 MB" if found["count"] == 1000 else "",
             met=(found["alive"] <= 900,) if found["count"] == 1000 else ())

@@ -20,8 +20,12 @@
 
 /* ---- interfaces ---- */
 
+/* One queue: the kernel would make one per processor that there could be, at each end, and they are
+ * of no use without a driver behind. */
 static void add_end(struct nl_requests *requests, const struct net_end *end)
 {
+    nl_u32(requests, IFLA_NUM_TX_QUEUES, 1);
+    nl_u32(requests, IFLA_NUM_RX_QUEUES, 1);
     nl_string(requests, IFLA_IFNAME, end->name);
     nl_bytes(requests, IFLA_ADDRESS, end->mac, sizeof(end->mac));
 }

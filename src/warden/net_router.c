@@ -170,6 +170,7 @@ static int open_sockets(void *arg, struct error *err)
         {"/proc/sys/net/ipv6/conf/all/disable_ipv6", "1"},
         {"/proc/sys/net/ipv6/conf/default/disable_ipv6", "1"},
         {"/proc/sys/net/ipv4/ip_forward", "1"},
+        {"/proc/sys/net/ipv4/ip_early_demux", "0"}, /* hardly anything is for sockets in here */
         {"/proc/sys/net/ipv4/conf/all/send_redirects", "0"},
         {"/proc/sys/net/ipv4/conf/default/send_redirects", "0"},
         {"/proc/sys/net/ipv4/conf/all/accept_redirects", "0"},

@@ -220,6 +220,7 @@ void rules_machine(const struct rules_setting *setting, struct buf *out)
              " chain pre { type filter hook prerouting priority mangle; policy accept;"
              " iifname \"%s\" jump from_router; }\n"
              " chain from_router { meta nfproto != ipv4 drop; ip saddr != %s drop\n"
+             "  ct state established return\n"
              "  fib daddr type != unicast goto deny\n"
              "  ip daddr @bad ip daddr != @opened4 goto deny; }\n"
              " chain inp { type filter hook input priority filter; policy accept;"
