@@ -269,7 +269,7 @@ static int run(struct arguments *a, struct error *err)
 
 int main(int argc, char **argv)
 {
-    static struct arguments arguments = {.control_fd = -1, .level = LOG_LEVEL_INFO};
+    struct arguments arguments = {.control_fd = -1, .level = LOG_LEVEL_INFO};
     struct error err = {0};
     if (argc == 2 && strcmp(argv[1], "--help") == 0)
         return usage(stdout, 0);
