@@ -29,7 +29,8 @@ static const struct {
     [FINDING_MISSING] = {"✗", "missing"},
 };
 
-static const struct check_row *const all_checks[] = {doctor_kernel_checks, doctor_host_checks};
+static const struct check_row *const all_checks[] = {doctor_kernel_checks, doctor_network_checks,
+                                                     doctor_host_checks};
 
 void finding_set(struct finding *finding, enum finding_level level, const char *fmt, ...)
 {

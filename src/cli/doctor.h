@@ -33,6 +33,7 @@ struct check_row {
 /* Each ended by a row without a name. */
 extern const struct check_row doctor_kernel_checks[];
 extern const struct check_row doctor_host_checks[];
+extern const struct check_row doctor_network_checks[];
 
 /* Setters, so that a check reads as its conclusions. */
 void finding_set(struct finding *finding, enum finding_level level, const char *fmt, ...)
@@ -44,6 +45,20 @@ void finding_fix(struct finding *finding, const char *fmt, ...)
 bool doctor_read(const char *path, char *out, size_t size);
 /* The whole number at the beginning of a file; -1 when there is none. */
 long long doctor_number(const char *path);
+
+enum { FORWARD_NAME_MAX = 128 };
+
+/* A chain of another program that drops what is forwarded. */
+struct forward_drop {
+    char table[FORWARD_NAME_MAX]; /* "ip filter" */
+    char chain[FORWARD_NAME_MAX];
+    bool docker;   /* Docker's chain for rules of others is there */
+    bool excepted; /* some rule lets sandboxes through */
+    bool legacy;   /* of the tables before nftables */
+};
+
+/* Looks for one in the output of `nft list ruleset`. */
+bool forward_drop_find(const char *ruleset, struct forward_drop *ret_drop);
 
 /* `cella doctor --leaks`, in leaks.c. *ret_status is the warden's. */
 int doctor_leaks(const char *data, int *ret_status, struct error *err);

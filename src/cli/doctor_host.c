@@ -114,14 +114,14 @@ static void check_nft(const char *data, struct finding *f)
     finding_fix(f, "apt-get install nftables");
 }
 
-/* Where another program has the firewall drop what is forwarded (Docker does), only what the egress
- * process proxies gets out; nothing here can see that for certain. */
 static void check_forwarding(const char *data, struct finding *f)
 {
     if (doctor_number("/proc/sys/net/ipv4/ip_forward") == 1)
-        finding_set(f, FINDING_OK, "on");
+        finding_set(f, FINDING_OK, "on (net.ipv4.ip_forward)");
     else
-        finding_set(f, FINDING_OK, "off: a server with networks turns it on");
+        finding_set(f, FINDING_OK,
+                    "off: a server with networks turns it on, says so in its log, and leaves it on "
+                    "(net.ipv4.ip_forward)");
 }
 
 static void check_ids(const char *data, struct finding *f)

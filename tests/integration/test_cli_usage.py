@@ -162,8 +162,33 @@ def test_doctor():
     found = json.loads(cella("doctor", "--output", "json").stdout)
     assert found["ok"] is True
     names = {check["name"] for check in found["checks"]}
-    assert {"kernel", "namespaces", "cgroups", "cella-warden", "disk space", "server"} <= names
+    assert {"kernel", "namespaces", "cgroups", "cella-warden", "disk space", "server", "published ports"} <= names
     assert all(check.get("fix") for check in found["checks"] if check["status"] != "ok")
+
+
+def firewall(rules):
+    """What the doctor says of other programs' firewalls on a machine with these rules: a namespace of its own."""
+    done = subprocess.run(["unshare", "--net", "sh", "-c", f"nft -f - && exec {bin_dir()}/cella doctor -o json"],
+                          input=rules, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done
+    [found] = [check for check in json.loads(done.stdout)["checks"] if check["name"] == "other firewalls"]
+    return found
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root: makes a network namespace")
+def test_doctor_sees_what_docker_does_to_forwarding():
+    assert firewall("table ip mine { chain f { type filter hook forward priority 0; policy accept; }; }") == {
+        "name": "other firewalls", "status": "ok", "message": "none drops what is forwarded"}
+    docker = "table ip filter { chain DOCKER-USER { %s }; chain FORWARD { type filter hook forward priority 0; " \
+             "policy drop; jump DOCKER-USER; }; }"
+    found = firewall(docker % "")
+    assert found["status"] == "warning" and found["message"].startswith("ip filter FORWARD drops what is forwarded")
+    assert found["fix"].startswith("iptables -I DOCKER-USER -i cellaup+ -j ACCEPT; ")
+    assert firewall(docker % 'iifname "cellaup*" accept;')["status"] == "ok"
+    # What it advises works: afterwards it finds nothing to advise.
+    other = "table inet fw { chain pass { type filter hook forward priority 10; policy drop; }; }\n"
+    advice = firewall(other)["fix"].replace("nft insert", "insert").replace("'", '"').replace("; ", "\n")
+    assert firewall(other + advice)["status"] == "ok"
 
 
 def test_doctor_says_what_is_missing(tmp_path):
