@@ -222,6 +222,28 @@ def test_it_holds_after_everything(server, world, setting):
     works(setting.box)
 
 
+def test_it_is_killed_while_secrets_are_in_use(server, world, setting):
+    """The egress process alone, again and again, with requests under way: none of them went without the secret, none
+    came back with it, and it is known again afterwards."""
+    since = world.now()
+    with setting.box.doing("""
+print("ready", flush=True)
+while True:
+    got = outcome(lambda: http(host, host, timeout=10))
+    print("LEAK" if leak in json.dumps(got) else got.get("status"), flush=True)
+    time.sleep(0.02)
+""", host=setting.host, leak="sk-") as said:
+        for _ in range(2):
+            seen = len(said().split())
+            wait_until(lambda at=seen: "200" in said().split()[at:], 60, said)
+            server.kill_egress()
+        seen = len(said().split())
+        wait_until(lambda: "200" in said().split()[seen:], 60, said)
+        assert "LEAK" not in said()
+    assert set(setting.seen(since)) == {f"Bearer {setting.secret}"}
+    assert world.met(since, kind="http", host=setting.host, port=80) == []
+
+
 def test_headers_that_are_taken_away(server, world, setting):
     """From then on requests go as they are, to where they say."""
     path = f"/v0/sandbox/{setting.box.name}/network"

@@ -237,6 +237,23 @@ class Server:
     def pids(self):
         return Pids(*(int(line) for line in self._lines()[:3]))
 
+    def egress_pid(self):
+        """The process that stands between sandboxes and the network; None while there is none."""
+        supervisor = self.pids().supervisor
+        for status in pathlib.Path("/proc").glob("[0-9]*/status"):
+            with contextlib.suppress(OSError):
+                lines = dict(line.split(":\t", 1) for line in status.read_text().splitlines() if ":\t" in line)
+                if lines["Name"].strip() == "cella-egress" and int(lines["PPid"]) == supervisor:
+                    return int(status.parent.name)
+        return None
+
+    def kill_egress(self):
+        """Kills it, and waits until it is gone."""
+        pid = wait_until(self.egress_pid, 30, "an egress process")
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+        wait_until(lambda: not process_alive(pid), 10, "the egress process gone")
+
     def kill(self, *which, sig=signal.SIGKILL):
         """Kills processes by their names in Pids, and gives the pids that were there before. Waits
         for them to be gone; what comes afterwards is for wait_recovered() or start()."""
