@@ -100,7 +100,13 @@ static int print_network(yyjson_val *root, struct error *err)
 {
     _cleanup_buf_ struct buf out = BUF_INIT(OUTPUT_MAX);
     yyjson_val *headers = yyjson_obj_get(root, "headers"), *header;
+    struct slice name = client_text(root, "/name");
     size_t i, count;
+    if (name.len > 0) {
+        buf_addf(&out, "%-10s ", "Name");
+        text_add_plain(&out, name);
+        buf_addc(&out, '\n');
+    }
     buf_addf(&out, "%-10s ", "Mode");
     text_add_plain(&out, client_text(root, "/mode"));
     buf_addc(&out, '\n');

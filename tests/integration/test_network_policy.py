@@ -35,8 +35,9 @@ def network_of(sandbox):
     answer = sandbox.request("GET", "/network")
     assert answer.status == 200, answer
     shown = answer.json()
-    revision = shown.pop("revision")
-    assert answer.headers["ETag"] == f'"{revision}"'
+    assert answer.headers["ETag"] == f'"{shown.pop("revision")}"'
+    if shown["mode"] != "none":
+        assert shown.pop("name") == f"sandbox_network_{sandbox.get()['metadata']['id']}"
     assert sandbox.get()["spec"]["network"] == shown
     return shown
 
@@ -239,6 +240,21 @@ def test_a_change_of_the_sandbox_is_one(server, networks):
         assert revision(sandbox) == was + 1
 
 
+def test_what_was_read_can_be_written_back(server, networks):
+    with made(server, network={"mode": "allowlist", "allow": ["a.example"], "bandwidth": {"in": "10M"}}) as sandbox:
+        shown = sandbox.request("GET", "/network").json()
+        was = revision(sandbox)
+        assert sandbox.request("PUT", "/network", shown).status == 200
+        assert network_of(sandbox)["bandwidth"] == {"in": "10M"}
+        assert sandbox.request("PATCH", "/network", {"deny": ["b.example"], "bandwidth": {"out": "5M"}}).status == 200
+        assert network_of(sandbox) == {"mode": "allowlist", "allow": ["a.example"], "deny": ["b.example"], "ipv6": False,
+                                       "bandwidth": {"in": "10M", "out": "5M"}}
+        assert revision(sandbox) == was + 2
+        refuse(sandbox.request("PATCH", "/network", {"allow": ["c.example"], "bandwidth": {"in": "x"}}), 400,
+               "INVALID_QUANTITY", "x")
+        assert network_of(sandbox)["allow"] == ["a.example"]
+
+
 def test_it_stays_with_clones_and_after_a_restart(server_factory, networks):
     server = server_factory()
     box = server.create(wait=False, enabled=False, network={"mode": "allowlist", "allow": ["a.example"]})
@@ -283,7 +299,7 @@ def test_the_command_line(server, networks):
     sandbox = server.sandbox(name)
     try:
         shown = server.cli("network", "get", name).stdout.split()
-        assert shown == ["Mode", "allowlist", "Allow", "a.example", "*.b.example:443", "Deny", "x.b.example"]
+        assert shown == ["Name", f"sandbox_network_{sandbox.get()['metadata']['id']}", "Mode", "allowlist", "Allow", "a.example", "*.b.example:443", "Deny", "x.b.example"]
         assert server.cli("network", "set", name, "--allow", "c.example").returncode == 0
         assert network_of(sandbox)["allow"] == ["c.example"]
         assert network_of(sandbox)["deny"] == ["x.b.example"]

@@ -229,10 +229,10 @@ def test_it_is_killed_while_secrets_are_in_use(server, world, setting):
     with setting.box.doing("""
 print("ready", flush=True)
 while True:
-    got = outcome(lambda: http(host, host, timeout=10))
+    got = outcome(lambda: http(web, host, timeout=10))
     print("LEAK" if leak in json.dumps(got) else got.get("status"), flush=True)
     time.sleep(0.02)
-""", host=setting.host, leak="sk-") as said:
+""", web=WEB, host=setting.host, leak="sk-") as said:
         for _ in range(2):
             seen = len(said().split())
             wait_until(lambda at=seen: "200" in said().split()[at:], 60, said)

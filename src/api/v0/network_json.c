@@ -22,6 +22,7 @@ static const struct json_field fields[] = {
     {"headers", JSON_ARRAY, .offset = offsetof(struct body, headers)},
     {"ipv6", JSON_ANY, .offset = offsetof(struct body, ipv6)},
     {"bandwidth", JSON_OBJECT, .offset = offsetof(struct body, bandwidth)},
+    {"name", JSON_IGNORED},
     {"address", JSON_IGNORED},
     {"revision", JSON_IGNORED},
 };
@@ -115,12 +116,6 @@ static int read_bandwidth(struct arena *arena, yyjson_val *object,
     if (json_read(arena, object, "network.bandwidth", rate_fields, ARRAY_LEN(rate_fields), &rates,
                   err) < 0)
         return -1;
-    if (resources == NULL)
-        return rates.in == NULL && rates.out == NULL
-                   ? 0
-                   : error_set(err, ERROR_INVALID_ARGUMENT,
-                               "network.bandwidth is changed with the sandbox's resources "
-                               "(networkIn, networkOut)");
     if (agree("networkIn", &resources->network_in, rates.in, err) < 0)
         return -1;
     return agree("networkOut", &resources->network_out, rates.out, err);

@@ -8,8 +8,8 @@
 
 /*
  * Reads {mode, allow, deny, headers, ipv6, bandwidth: {in, out}}; NULL: not given. The bandwidth
- * goes where spec.resources.networkIn and networkOut do (INVALID_ARGUMENT when they differ), and is
- * not read where resources is NULL. What rules mean is the domain's.
+ * goes where spec.resources.networkIn and networkOut do: INVALID_ARGUMENT when they differ. What
+ * rules mean is the domain's.
  */
 int network_from_json(struct arena *arena, yyjson_val *object, struct network_request *ret_request,
                       struct sandbox_resources *resources, struct error *err);

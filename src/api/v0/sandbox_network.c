@@ -19,6 +19,9 @@ static int reply(struct http_exchange *x, const struct sandbox_info *info, struc
     yyjson_mut_doc *doc = api_json_new(arena, &root);
     network_to_json(arena, doc, root, info);
     yyjson_mut_val *network = yyjson_mut_obj_get(root, "network");
+    if (info->network.len > 0)
+        yyjson_mut_obj_add_str(doc, network, "name",
+                               arena_printf(arena, "sandbox_network_%s", info->id));
     yyjson_mut_obj_add_str(doc, network, "revision",
                            arena_printf(arena, "rev-%" PRIu64, info->revision));
     http_set_header(x, "ETag", "\"rev-%" PRIu64 "\"", info->revision);
@@ -48,7 +51,7 @@ static int change(struct http_exchange *x, const struct route_params *params,
     struct sandbox_info info;
     yyjson_val *body;
     if (api_json_body(x, &body, err) < 0 || sandbox_if_match(x, &set.revision, err) < 0 ||
-        network_from_json(http_arena(x), body, &set.network, NULL, err) < 0)
+        network_from_json(http_arena(x), body, &set.network, &set.resources, err) < 0)
         return -1;
     set.network.replace = replace;
     if (sandboxes_update(call->api->sandboxes, &set, http_arena(x), &info, err) < 0) {
