@@ -20,6 +20,7 @@ enum {
     OUT_MAX = 4 << 20, /* a whole log fits */
     READ_PIECE = 16 * 1024,
     RETRY_MS = 100,
+    SETTLE_MS = 30 * 1000, /* longer than the warden is waited for */
 };
 
 struct control {
@@ -66,13 +67,25 @@ static int done(struct request *r)
     return 0;
 }
 
+/* What was asked of the warden for the policy before has to be there before the warden is told of
+ * this one, which makes the kernel forget it. Later it would outlive the policy. */
+static int settle(struct egress *egress, struct guest *guest, struct error *err)
+{
+    int rc = 0;
+    guest_ref(guest);
+    while (rc == 0 && guest->outdated > 0)
+        rc = co_cond_wait(egress->loop, &guest->settled, SETTLE_MS, err);
+    guest_unref(guest);
+    return rc;
+}
+
 static int take_set(struct request *r, const union message *m, struct error *err)
 {
     if (guests_set(&r->egress->guests, &m->set, err) != 0)
         return -1;
-    admitted_reset(&guests_find(&r->egress->guests, m->set.id)->admitted,
-                   loop_now(r->egress->loop));
-    return done(r);
+    struct guest *guest = guests_find(&r->egress->guests, m->set.id);
+    admitted_reset(&guest->admitted, loop_now(r->egress->loop));
+    return settle(r->egress, guest, err) != 0 ? -1 : done(r);
 }
 
 static int take_secrets(struct request *r, const union message *m, struct error *err)

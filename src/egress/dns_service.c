@@ -19,6 +19,7 @@ enum {
     ADMIT_GRACE_S = 2,   /* between being told an address and its last use */
     ADMIT_MIN_S = 5,
     RANGES_CUT_OFF = 1,
+    COMPLAINTS_BURST = 10, /* of one a second */
 };
 
 /* What becomes of a question. */
@@ -101,6 +102,22 @@ static size_t take_out(struct egress *egress, const struct guest *guest, const c
     return before - left;
 }
 
+/* Somebody who sets a policy waits for those that were asked for by the one before (control.c). */
+static int ask_warden(struct egress *egress, struct guest *guest, const struct net_address *address,
+                      const struct net_admission *ports, uint32_t seconds, struct error *err)
+{
+    const struct net_address *source =
+        address->family == NET_IPV4 ? &guest->address : &guest->address6;
+    const unsigned policy = guest->policies;
+    guest->admitting++;
+    int r = warden_link_admit(&egress->warden, source, address, ports, seconds, err);
+    if (guest->policies == policy)
+        guest->admitting--;
+    else if (--guest->outdated == 0)
+        co_cond_wake_all(&guest->settled);
+    return r;
+}
+
 /* Has the kernel let the guest through to one address, at the ports that its rules name beside the
  * proxied ones, for as long as it may use the answer. */
 static int admit_address(struct egress *egress, struct guest *guest,
@@ -115,24 +132,50 @@ static int admit_address(struct egress *egress, struct guest *guest,
         return 0;
     if (guest->dropped)
         return error_set(err, ERROR_SANDBOX_NOT_FOUND, "the sandbox is gone");
-    if (warden_link_admit(&egress->warden, source, address, ports, granted, err) != 0)
+    const unsigned policy = guest->policies;
+    if (ask_warden(egress, guest, address, ports, granted, err) != 0)
         return -1;
-    admitted_add(&guest->admitted, address, ports, now + (int64_t)granted * 1000, now);
+    if (guest->policies == policy)
+        admitted_add(&guest->admitted, address, ports, now + (int64_t)granted * 1000, now);
+    return 0;
+}
+
+/* What one policy says. 1: there is another one by now, which may say otherwise. */
+static int admit_once(struct egress *egress, struct guest *guest, const char *name,
+                      const struct dns_answer *answer, struct error *err)
+{
+    struct net_admission ports[ADMISSIONS_MAX];
+    const unsigned policy = guest->policies;
+    size_t count = net_policy_admissions(&guest->policy, name, ports, ADMISSIONS_MAX);
+    for (size_t i = 0; i < answer->count; i++) {
+        struct net_address address = address_of(&answer->addresses[i]);
+        for (size_t k = 0; k < count; k++) {
+            int r = admit_address(egress, guest, &address, &ports[k], answer->ttl, err);
+            if (guest->policies != policy)
+                return 1;
+            if (r != 0)
+                return -1;
+        }
+    }
     return 0;
 }
 
 static int admit(struct egress *egress, struct guest *guest, const char *name,
                  const struct dns_answer *answer, struct error *err)
 {
-    struct net_admission ports[ADMISSIONS_MAX];
-    size_t count = net_policy_admissions(&guest->policy, name, ports, ADMISSIONS_MAX);
-    for (size_t i = 0; i < answer->count; i++) {
-        struct net_address address = address_of(&answer->addresses[i]);
-        for (size_t k = 0; k < count; k++)
-            if (admit_address(egress, guest, &address, &ports[k], answer->ttl, err) != 0)
-                return -1;
-    }
-    return 0;
+    int r;
+    do
+        r = admit_once(egress, guest, name, answer, err);
+    while (r > 0);
+    return r;
+}
+
+/* A sandbox that asks for more than it may have is told so in its own log, not in the server's. */
+static void complain(struct egress *egress, const struct guest *guest, const struct error *err)
+{
+    if (err->code != ERROR_LIMIT_EXCEEDED &&
+        bucket_take(&egress->complaints, loop_now(egress->loop), 1, COMPLAINTS_BURST))
+        log_warn("admitting an address for %s: %s", guest->id, err->message);
 }
 
 static void tell(struct egress *egress, struct guest *guest, const struct dns_query *query,
@@ -146,9 +189,11 @@ static void tell(struct egress *egress, struct guest *guest, const struct dns_qu
         return;
     }
     if (answer->count > 0 && admit(egress, guest, query->name, answer, &err) != 0) {
-        log_warn("admitting an address for %s: %s", guest->id, err.message);
-        refuse(guest, query, out, NET_FAILED_LOOKUP, DNS_SERVFAIL,
-               "the kernel could not be told to let it through");
+        bool limit = err.code == ERROR_LIMIT_EXCEEDED;
+        complain(egress, guest, &err);
+        refuse(guest, query, out, limit ? NET_REFUSED_LIMIT : NET_FAILED_LOOKUP, DNS_SERVFAIL,
+               limit ? "too many addresses at once"
+                     : "the kernel could not be told to let it through");
         return;
     }
     /* The policy may have changed while somebody was asked. */

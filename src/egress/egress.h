@@ -25,11 +25,12 @@ struct egress {
     struct reach reach;
     struct resolver resolver;
     struct warden_link warden;
-    uint64_t started_ms;     /* Unix time */
-    unsigned flows_max;      /* of all guests together: what the limit on open files allows */
-    unsigned questions;      /* of all guests, under way */
-    const char *ca_file;     /* whom servers are believed for; NULL: this machine's authorities */
-    struct tls_roots *roots; /* the same, once they were needed */
+    uint64_t started_ms;      /* Unix time */
+    unsigned flows_max;       /* of all guests together: what the limit on open files allows */
+    unsigned questions;       /* of all guests, under way */
+    struct bucket complaints; /* about the warden, in the server's log */
+    const char *ca_file;      /* whom servers are believed for; NULL: this machine's authorities */
+    struct tls_roots *roots;  /* the same, once they were needed */
 };
 
 /* Each serves one of the warden's sockets (owned from now on) until the process ends. On a

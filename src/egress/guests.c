@@ -251,6 +251,9 @@ int guests_set(struct guests *guests, const struct egress_set *set, struct error
     take_address(guests, guest, &address, &address6);
     net_policy_release(&guest->policy);
     guest->policy = policy;
+    guest->policies++;
+    guest->outdated += guest->admitting;
+    guest->admitting = 0;
     memset(guest->workspace, 0, sizeof(guest->workspace));
     if (set->workspace != NULL)
         memcpy(guest->workspace, set->workspace, strlen(set->workspace));

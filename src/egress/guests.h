@@ -59,6 +59,10 @@ struct guest {
     unsigned questions; /* under way */
     struct bucket question_rate, lookup_rate;
     struct admitted admitted;
+    unsigned policies;      /* how many it has had: another number, another policy */
+    unsigned admitting;     /* requests to the warden under way, for this policy … */
+    unsigned outdated;      /* … and for earlier ones */
+    struct co_cond settled; /* there are none for earlier ones any more */
     unsigned refs;
     bool dropped;
     UT_hash_handle by_id;

@@ -37,6 +37,7 @@ struct session {
     struct http_head head;       /* points into it */
     char host[NET_NAME_MAX + 1]; /* of the first request, as rules have it: of all of them */
     unsigned requests;           /* passed on */
+    uint64_t burst;              /* passed on without a pause */
     int64_t moved_at;
     bool tunnel; /* the server agreed to a WebSocket */
 
@@ -173,7 +174,9 @@ static int send_head(struct session *s, bool upgrade, struct error *err)
         return -1;
     s->requests++;
     s->p->flow.live.moved.there += out.len;
-    return net_write(s->loop, s->p->upstream, out.data, out.len, PROXY_IDLE_MS, err);
+    if (net_write(s->loop, s->p->upstream, out.data, out.len, PROXY_IDLE_MS, err) != 0)
+        return -1;
+    return net_turn(s->loop, &s->burst, out.len, err);
 }
 
 /* Passes the body on, out of what was read and what comes. */
@@ -192,6 +195,8 @@ static int send_body(struct session *s, struct http_body *body, struct error *er
             return -1;
         s->p->flow.live.moved.there += (size_t)n;
         buf_consume(&s->seen, (size_t)n);
+        if (net_turn(s->loop, &s->burst, (size_t)n, err) != 0)
+            return -1;
     }
     return 0;
 }

@@ -29,9 +29,13 @@ static const char *const between_neighbours[] = {
     "Upgrade",
     "Content-Length",
 };
-static const char *const not_of_requests[] = {"Host", "Expect", "Accept-Encoding",
-                                              "Upgrade-Insecure-Requests"};
-static const char *const not_of_answers[] = {"Alt-Svc", "Strict-Transport-Security"};
+static const char *const not_of_requests[] = {
+    "Host", "Expect", "Accept-Encoding", "Upgrade-Insecure-Requests", "Sec-WebSocket-Extensions",
+};
+static const char *const not_of_answers[] = {"Alt-Svc", "Strict-Transport-Security",
+                                             "Sec-WebSocket-Extensions"};
+
+enum { REASON_MAX = 80 };
 
 static bool in_list(const char *const *list, size_t count, const char *name)
 {
@@ -148,12 +152,25 @@ enum inject_framing inject_answer_framing(const struct answer_head *answer, bool
     return FRAMING_TO_END;
 }
 
+int inject_check_answer(const struct inject_session *session, const struct answer_head *answer,
+                        enum inject_framing framing, struct error *err)
+{
+    for (size_t i = 0; framing != FRAMING_NONE && i < answer->header_count; i++)
+        if (strcasecmp(answer->headers[i].name, "Content-Encoding") == 0 &&
+            strcasecmp(answer->headers[i].value, "identity") != 0)
+            return error_set(err, ERROR_UPSTREAM_FAILED,
+                             "%s encodes its answer unasked, which cannot be searched for the "
+                             "secret then",
+                             session->host);
+    return 0;
+}
+
 /* Text of the host's, without the secrets that it may hold. */
-static void add_redacted(struct buf *out, const struct inject_session *session, const char *text)
+static void add_redacted(struct buf *out, const struct inject_session *session, struct slice text)
 {
     _cleanup_buf_ struct buf one = BUF_INIT(HTTP_HEADERS_MAX), two = BUF_INIT(HTTP_HEADERS_MAX);
     const struct inject_header *header = NULL;
-    buf_adds(&one, text);
+    buf_add(&one, text.data, text.len);
     while ((header = inject_next(session->inject, session->host, header)) != NULL) {
         struct redact redact = {.secret = slice_of(header->secret)};
         buf_clear(&two);
@@ -187,11 +204,11 @@ static void add_answer_field(struct buf *out, const struct inject_session *sessi
 {
     const char *rest =
         strcasecmp(header->name, "Location") == 0 ? own_location(session, header->value) : NULL;
-    add_redacted(out, session, header->name);
+    add_redacted(out, session, slice_of(header->name));
     buf_adds(out, ": ");
     if (rest != NULL)
         buf_addf(out, "http://%s", session->host);
-    add_redacted(out, session, rest != NULL ? rest : header->value);
+    add_redacted(out, session, slice_of(rest != NULL ? rest : header->value));
     buf_adds(out, "\r\n");
 }
 
@@ -200,7 +217,8 @@ void inject_write_answer(struct buf *out, const struct inject_session *session,
                          enum inject_framing framing, bool close)
 {
     buf_addf(out, "HTTP/1.1 %d ", answer->status);
-    buf_add(out, reason.data, reason.len > 80 ? 0 : reason.len);
+    if (reason.len <= REASON_MAX)
+        add_redacted(out, session, reason);
     buf_adds(out, "\r\n");
     for (size_t i = 0; i < answer->header_count; i++) {
         const char *name = answer->headers[i].name;

@@ -24,6 +24,9 @@ void inject_write_request(struct buf *out, const struct inject_session *session,
 
 /* How an answer's body comes. */
 enum inject_framing inject_answer_framing(const struct answer_head *answer, bool to_head_request);
+/* Whether it can be passed on: UPSTREAM_FAILED for a body in an encoding that nobody asked for. */
+int inject_check_answer(const struct inject_session *session, const struct answer_head *answer,
+                        enum inject_framing framing, struct error *err);
 /* Appends the answer's head. reason: of its status line; framing: as it goes on, after which the
  * connection is closed if `close`. */
 void inject_write_answer(struct buf *out, const struct inject_session *session,

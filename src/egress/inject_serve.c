@@ -424,6 +424,8 @@ static int pass_answer(struct work *w, const struct answer_head *answer, struct 
 {
     _cleanup_buf_ struct buf head = BUF_INIT(HEAD_BYTES_MAX);
     enum inject_framing from = inject_answer_framing(answer, w->request.is_head), to = from;
+    if (inject_check_answer(w->session, answer, from, err) < 0)
+        return fail(w, NET_FAILED_CONNECT);
     if (from == FRAMING_TO_END || from == FRAMING_CHUNKED)
         to = w->request.http10 ? FRAMING_TO_END : FRAMING_CHUNKED;
     w->close |= to == FRAMING_TO_END || refused;

@@ -61,6 +61,7 @@ int side_write(struct side *side, const void *data, size_t len, int64_t timeout_
         return 0;
     if (side->count != NULL)
         *side->count += len;
-    return side->tls != NULL ? tls_write(side->tls, data, len, timeout_ms, err)
-                             : net_write(side->loop, side->fd, data, len, timeout_ms, err);
+    int r = side->tls != NULL ? tls_write(side->tls, data, len, timeout_ms, err)
+                              : net_write(side->loop, side->fd, data, len, timeout_ms, err);
+    return r < 0 ? -1 : net_turn(side->loop, &side->burst, len, err);
 }

@@ -16,6 +16,7 @@ struct side {
     char *data;      /* SIDE_BUFFER bytes */
     size_t start, end;
     uint64_t *count; /* bytes written; NULL: nobody counts */
+    uint64_t burst;  /* bytes written without a pause */
 };
 
 int side_open(struct side *side, struct loop *loop, int fd, struct error *err);

@@ -52,6 +52,10 @@ struct net_relayed {
 int net_relay_counted(struct loop *loop, int a, int b, int64_t idle_ms, struct net_relayed *relayed,
                       struct error *err);
 
+/* After each piece of something long that may never have to wait for a peer: gives everybody else
+ * their turn once in a while. *burst (0 at first) is what was moved since. */
+int net_turn(struct loop *loop, uint64_t *burst, size_t moved, struct error *err);
+
 /* One direction of it: until `from` ends, which is passed on. *moved_at (loop_now() of the last
  * move, shared with whoever else works for the same two) is what idle_ms is counted from. */
 int net_flow(struct loop *loop, int from, int to, int64_t idle_ms, int64_t *moved_at,

@@ -39,6 +39,15 @@ struct direction {
     uint64_t burst;
 };
 
+int net_turn(struct loop *loop, uint64_t *burst, size_t moved, struct error *err)
+{
+    *burst += moved;
+    if (*burst < BURST)
+        return 0;
+    *burst = 0;
+    return co_sleep(loop, 0, err);
+}
+
 /* Silence is what both directions share. */
 static int wait_for(struct relay *r, int fd, uint32_t events, struct error *err)
 {
@@ -61,11 +70,7 @@ static int turn(struct direction *d, size_t n, struct error *err)
 {
     *d->relay->moved_at = loop_now(d->relay->loop);
     *d->moved += n;
-    d->burst += n;
-    if (d->burst < BURST)
-        return 0;
-    d->burst = 0;
-    return co_sleep(d->relay->loop, 0, err);
+    return net_turn(d->relay->loop, &d->burst, n, err);
 }
 
 static int send_all(struct direction *d, const char *data, size_t len, struct error *err)

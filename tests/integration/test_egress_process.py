@@ -5,6 +5,7 @@ import json
 import socket
 import ssl
 import struct
+import threading
 
 import pytest
 
@@ -123,6 +124,33 @@ def test_an_address_is_admitted_before_it_is_told(place, egress):
             if m["sandbox"] == socket.inet_aton(guest.address) and m["address"] == socket.inet_aton(WEB)]
     assert mine == [(6, 5432, 5432), (17, 7000, 7010)]
     assert all(5 <= m["ttl_s"] <= 32 for m in egress.router.admitted)
+
+
+def test_a_policy_is_not_in_force_before_the_last_admission_of_the_one_before(place, egress):
+    """The kernel forgets what was admitted when the warden gets the new policy, which is when this process
+    has taken it. What is still on its way to the warden by then would outlive the policy."""
+    name, another, router = place.name(WEB, OTHER), place.name(WEB), egress.router
+    guest, others = egress.guest(f"allow={name}:5432/tcp"), egress.guest(f"allow={name}:5432/tcp")
+    before, answers = len(router.admitted), []
+    router.may_answer.clear()
+    asking = threading.Thread(target=lambda: answers.append(guest.resolve(name)))
+    setting = threading.Thread(target=lambda: guest.set(f"allow={another}"))
+    try:
+        asking.start()
+        wait_until(lambda: len(router.admitted) > before, 30, "the first admission")
+        setting.start()
+        # It was taken, and not said to be in force.
+        wait_until(lambda: guest.resolve(another)["rcode"] == NOERROR, 30, "the new policy")
+        assert guest.resolve(name)["rcode"] == REFUSED
+        assert setting.is_alive()
+    finally:
+        router.may_answer.set()
+        asking.join()
+        setting.join()
+    assert answers[0]["rcode"] == REFUSED
+    # The second address was not asked for any more.
+    assert len(router.admitted) == before + 1
+    assert others.resolve(name)["rcode"] == NOERROR and len(router.admitted) == before + 3
 
 
 def test_a_stranger_gets_no_answer(place, egress):

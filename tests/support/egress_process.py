@@ -32,6 +32,8 @@ class Router:
 
     def __init__(self, path, sockets):
         self.sockets, self.admitted = sockets, []
+        self.may_answer = threading.Event()  # cleared: admissions are left unanswered
+        self.may_answer.set()
         self.listener = socket.socket(socket.AF_UNIX)
         self.listener.bind(str(path))
         self.listener.listen(8)
@@ -60,9 +62,11 @@ class Router:
                     extra = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, fds)]
                 else:
                     self.admitted.append(message)
+                    self.may_answer.wait()
                 sock.sendmsg([answer], extra)
 
     def close(self):
+        self.may_answer.set()
         self.listener.close()
 
 

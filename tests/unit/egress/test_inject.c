@@ -90,11 +90,18 @@ static bool serve_one(struct fixture *f, struct tls *tls)
     else if (strncmp(in.data, "GET /away ", 10) == 0)
         answer(tls, "HTTP/1.1 302 Found\r\nLocation: https://other.example/?t=1\r\n"
                     "Content-Length: 0\r\n\r\n");
+    else if (strncmp(in.data, "GET /reason ", 12) == 0)
+        answer(tls, "HTTP/1.1 200 " SECRET " it was\r\nContent-Length: 2\r\n\r\nok");
+    else if (strncmp(in.data, "GET /packed ", 12) == 0)
+        answer(tls, "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 6\r\n\r\npacked");
+    else if (strncmp(in.data, "HEAD /packed ", 13) == 0)
+        answer(tls, "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 6\r\n\r\n");
     else if (strncmp(in.data, "GET /ends ", 10) == 0) {
         answer(tls, "HTTP/1.1 200 OK\r\n\r\nuntil the end");
         return false;
     } else if (strncmp(in.data, "GET /socket ", 12) == 0) {
         answer(tls, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\n"
+                    "Sec-WebSocket-Extensions: permessage-deflate\r\n"
                     "Upgrade: websocket\r\n\r\nwelcome");
         ssize_t n = tls_read(tls, piece, sizeof(piece), WAIT_MS, &err);
         if (n > 0)
@@ -301,6 +308,27 @@ static void body_keeps_connections(struct fixture *f)
     assert_int_equal(t.result, 0);
 }
 
+/* What could hide an echo, or is easily forgotten. */
+static void body_hidden_echoes(struct fixture *f)
+{
+    _cleanup_buf_ struct buf out = BUF_INIT(TEXT_MAX);
+    struct talk t;
+    exchange(f, "GET /reason HTTP/1.1\r\nHost: " HOST "\r\nConnection: close\r\n\r\n", &out, &t);
+    assert_has(out.data, "HTTP/1.1 200 ****");
+    assert_has(out.data, " it was\r\n");
+    assert_has_not(out.data, SECRET);
+    buf_clear(&out);
+    exchange(f, "GET /packed HTTP/1.1\r\nHost: " HOST "\r\nConnection: close\r\n\r\n", &out, &t);
+    assert_has(out.data, "HTTP/1.1 502 ");
+    assert_has(out.data, "encodes its answer unasked");
+    assert_has_not(out.data, "packed");
+    assert_int_equal(t.result, -1);
+    buf_clear(&out);
+    exchange(f, "HEAD /packed HTTP/1.1\r\nHost: " HOST "\r\nConnection: close\r\n\r\n", &out, &t);
+    assert_has(out.data, "HTTP/1.1 200 ");
+    assert_int_equal(t.result, 0);
+}
+
 static void body_redirects(struct fixture *f)
 {
     _cleanup_buf_ struct buf out = BUF_INIT(TEXT_MAX);
@@ -400,10 +428,14 @@ static void body_websocket(struct fixture *f)
     struct talk t;
     talk_begin(&t, f, HOST, false);
     say(&t, "GET /socket HTTP/1.1\r\nHost: " HOST "\r\nConnection: keep-alive, Upgrade\r\n"
-            "Upgrade: websocket\r\nSec-WebSocket-Key: x\r\n\r\n");
+            "Upgrade: websocket\r\nSec-WebSocket-Key: x\r\n"
+            "Sec-WebSocket-Extensions: permessage-deflate\r\n\r\n");
     hear(&t, &out, "welcome");
     assert_has(out.data, "HTTP/1.1 101 ");
     assert_has(f->seen.data, "Upgrade: websocket\r\n");
+    /* Compressed messages could not be searched. */
+    assert_has_not(f->seen.data, "deflate");
+    assert_has_not(out.data, "deflate");
     assert_has(f->seen.data, "authorization: " VALUE "\r\n");
     say(&t, "there");
     hear(&t, &out, "there");
@@ -524,6 +556,7 @@ TEST(refuses_the_second)
 TEST(checks_certificates)
 TEST(missing_secret)
 TEST(websocket)
+TEST(hidden_echoes)
 TEST(ends_tls)
 
 /* --- rules --- */
@@ -559,11 +592,17 @@ static void test_rules(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_adds_the_header),    cmocka_unit_test(test_keeps_connections),
-        cmocka_unit_test(test_redirects),          cmocka_unit_test(test_refuses),
-        cmocka_unit_test(test_refuses_the_second), cmocka_unit_test(test_checks_certificates),
-        cmocka_unit_test(test_missing_secret),     cmocka_unit_test(test_websocket),
-        cmocka_unit_test(test_ends_tls),           cmocka_unit_test(test_rules),
+        cmocka_unit_test(test_adds_the_header),
+        cmocka_unit_test(test_keeps_connections),
+        cmocka_unit_test(test_redirects),
+        cmocka_unit_test(test_refuses),
+        cmocka_unit_test(test_refuses_the_second),
+        cmocka_unit_test(test_checks_certificates),
+        cmocka_unit_test(test_missing_secret),
+        cmocka_unit_test(test_websocket),
+        cmocka_unit_test(test_hidden_echoes),
+        cmocka_unit_test(test_ends_tls),
+        cmocka_unit_test(test_rules),
     };
     return cmocka_run_group_tests_name("egress/inject", tests, NULL, NULL);
 }
