@@ -29,7 +29,7 @@
 #define KIB (UINT64_C(1) << 10)
 #define TIB (UINT64_C(1) << 40)
 
-enum { TAKE_TRIES = 64, ADMISSIONS_MS = 3600 * 1000, LISTEN_BACKLOG = 512 };
+enum { TAKE_TRIES = 64, LISTEN_BACKLOG = 512 };
 
 /* ---- what is asked for ---- */
 
@@ -82,13 +82,30 @@ int net_wish_check(const struct net_wish *wish, struct error *err)
     return 0;
 }
 
-static uint32_t make_mark(struct net *net, const struct net_wish *wish)
+static bool is_taken(const struct warden *warden, uint32_t generation)
 {
+    for (const struct sandbox *s = warden->sandboxes; s != NULL; s = s->by_id.next)
+        if (s->net.mark >> NET_GENERATION_SHIFT == generation)
+            return true;
+    return false;
+}
+
+/* Two with the same one would have each other's admissions. */
+static void next_generation(struct warden *warden)
+{
+    struct net *net = &warden->net;
+    do {
+        net->generation = (net->generation + 1) & (NET_MARK_GENERATION >> NET_GENERATION_SHIFT);
+        net->recurring |= net->generation == 0;
+    } while (net->generation == 0 || (net->recurring && is_taken(warden, net->generation)));
+}
+
+static uint32_t make_mark(struct warden *warden, const struct net_wish *wish)
+{
+    const struct net *net = &warden->net;
     if (wish->mode == PLAN_NETWORK_NONE)
         return 0;
-    net->generation = (net->generation + 1) & (NET_MARK_GENERATION >> NET_GENERATION_SHIFT);
-    if (net->generation == 0)
-        net->generation = 1;
+    next_generation(warden);
     bool proxied = wish->mode == PLAN_NETWORK_ALLOWLIST || wish->flags & PLAN_NETWORK_PROXIED;
     return (uint32_t)wish->mode | (proxied ? NET_MARK_PROXIED : 0) |
            net->generation << NET_GENERATION_SHIFT;
@@ -129,11 +146,12 @@ void net_open(struct net *net, const char *data, const char *instance,
         give_up(net, err.message);
         return;
     }
+    net->recurring = !net->fresh;
     net->cursor = (int)(net->generation % pair_count_max(&net->router));
     net->on = true;
 }
 
-enum { STRANGERS_MAX = 1024 };
+enum { STRANGERS_MAX = 1024, GENERATIONS_MAX = 64 * 1024 };
 
 struct strangers {
     const struct warden *warden;
@@ -153,6 +171,29 @@ static void note_stranger(const char *name, int ifindex, void *arg)
     strangers->indexes[strangers->count++] = index;
 }
 
+static void note_generation(uint32_t generation, void *arg)
+{
+    buf_add(arg, (const char *)&generation, sizeof(generation));
+}
+
+/* A warden that ended between writing a change down and making it leaves a generation behind that
+ * no record knows, and with it connections that no policy would end. */
+static void clear_generations(struct warden *warden)
+{
+    struct netlink *rules = &warden->net.router.rules;
+    _cleanup_buf_ struct buf found = BUF_INIT(GENERATIONS_MAX * sizeof(uint32_t));
+    struct error err;
+    if (filter_each_generation(rules, note_generation, &found, &err) < 0)
+        log_warn("%s", err.message);
+    for (size_t at = 0; at + sizeof(uint32_t) <= found.len; at += sizeof(uint32_t)) {
+        uint32_t mark;
+        memcpy(&mark, found.data + at, sizeof(mark));
+        if (!is_taken(warden, mark >> NET_GENERATION_SHIFT) &&
+            filter_forget_generation(rules, mark, &err) < 0)
+            log_warn("%s", err.message);
+    }
+}
+
 /* Those that an earlier warden had ready vanish with it; others should not be there at all. */
 void net_clear_strangers(struct warden *warden)
 {
@@ -161,6 +202,7 @@ void net_clear_strangers(struct warden *warden)
     struct error err;
     if (!warden->net.on || warden->net.fresh)
         return;
+    clear_generations(warden);
     if (link_each(route, note_stranger, &strangers, &err) < 0)
         log_warn("%s", err.message);
     for (size_t i = 0; i < strangers.count; i++) {
@@ -226,7 +268,7 @@ int net_take(struct warden *warden, struct sandbox *sandbox, const struct net_wi
     if (take_pair(warden, ret_pair, err) < 0)
         return -1;
     sandbox->net = (struct sandbox_net){
-        .index = ret_pair->index, .mark = make_mark(net, wish), .ruled = wish->rules.len > 0};
+        .index = ret_pair->index, .mark = make_mark(warden, wish), .ruled = wish->rules.len > 0};
     stock_fill(&net->stock, warden->epoll_fd, &net->router, next_index, net);
     return 0;
 }
@@ -292,7 +334,7 @@ int net_change(struct warden *warden, struct sandbox *sandbox, const struct net_
                          warden->net.why);
     const struct sandbox_net before = sandbox->net;
     const struct filter_entry old = entry_of(warden, &before, name);
-    sandbox->net.mark = make_mark(&warden->net, wish);
+    sandbox->net.mark = make_mark(warden, wish);
     sandbox->net.ruled = wish->rules.len > 0;
     const struct filter_entry entry = entry_of(warden, &sandbox->net, name);
     if (sandbox_save_running(sandbox, err) < 0) {
@@ -364,19 +406,18 @@ static struct sandbox *find_by_address(struct warden *warden, uint32_t address)
     return NULL;
 }
 
-/* A name can have many addresses, and a sandbox can ask for many names: the kernel's table is
+/* A name can have many addresses, and a sandbox can ask for many names: the kernel's tables are
  * everybody's. */
-static int count_admission(struct sandbox *sandbox, struct error *err)
+static int count_admission(struct sandbox *sandbox, const struct admission *admission,
+                           struct error *err)
 {
-    uint64_t now = warden_now_ms();
-    if (now - sandbox->net.admissions_since_ms > ADMISSIONS_MS) {
-        sandbox->net.admissions_since_ms = now;
-        sandbox->net.admissions = 0;
-    }
-    if (++sandbox->net.admissions > NET_ADMISSIONS_MAX)
-        return error_set(err, ERROR_LIMIT_EXCEEDED, "%d addresses were admitted in an hour",
-                         NET_ADMISSIONS_MAX);
-    return 0;
+    bool range = admission_is_range(admission);
+    if (budget_take(range ? &sandbox->net.ranges : &sandbox->net.admissions, warden_now_ms(),
+                    admission->seconds, range ? NET_RANGES_MAX : NET_ADMISSIONS_MAX))
+        return 0;
+    return error_set(err, ERROR_LIMIT_EXCEEDED, "%d addresses are admitted already%s",
+                     range ? NET_RANGES_MAX : NET_ADMISSIONS_MAX,
+                     range ? ", with a range of ports" : "");
 }
 
 int net_admit(struct warden *warden, const struct warden_net_admit *request, struct error *err)
@@ -392,8 +433,6 @@ int net_admit(struct warden *warden, const struct warden_net_admit *request, str
     struct sandbox *sandbox = warden->net.on ? find_by_address(warden, ntohl(from)) : NULL;
     if (sandbox == NULL || sandbox->net.mark == 0)
         return error_set(err, ERROR_NOT_RUNNING, "no sandbox has this address");
-    if (count_admission(sandbox, err) < 0)
-        return -1;
     uint64_t ttl = request->ttl_s > NET_ADMIT_TTL_MAX_S ? NET_ADMIT_TTL_MAX_S : request->ttl_s;
     uint64_t last = request->last_port == 0 ? request->port : request->last_port;
     const struct admission admission = {.mark = sandbox->net.mark,
@@ -402,6 +441,8 @@ int net_admit(struct warden *warden, const struct warden_net_admit *request, str
                                         .first_port = (uint16_t)request->port,
                                         .last_port = (uint16_t)last,
                                         .seconds = (uint32_t)ttl};
+    if (count_admission(sandbox, &admission, err) < 0)
+        return -1;
     return filter_admit(&warden->net.router.rules, &admission, err);
 }
 

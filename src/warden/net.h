@@ -14,6 +14,7 @@
 #include "base/slice.h"
 #include "warden/net_pair.h"
 #include "warden/net_router.h"
+#include "warden/net_budget.h"
 #include "warden/net_stock.h"
 #include "wire/messages.h"
 
@@ -22,7 +23,12 @@ struct sandbox;
 
 #define NET_DEFAULT_RANGE "10.201.0.0/16"
 
-enum { NET_WHY_MAX = 200, NET_ADDRESS_SIZE = 16, NET_ADMISSIONS_MAX = 4096 };
+enum {
+    NET_WHY_MAX = 200,
+    NET_ADDRESS_SIZE = 16,
+    NET_ADMISSIONS_MAX = 4096, /* of one sandbox at once … */
+    NET_RANGES_MAX = 256       /* … of ranges of ports, which cost the kernel more */
+};
 
 struct net_options {
     bool on;
@@ -38,6 +44,7 @@ struct net {
     struct net_stock stock;
     int cursor;          /* the index that is tried next */
     uint32_t generation; /* the last one that was given out */
+    bool recurring; /* some that come next may be somebody's: a warden's before, or of long ago */
 };
 
 #define NET_INIT                                                                                   \
@@ -51,8 +58,7 @@ struct sandbox_net {
     uint32_t mark; /* net_filter.h; 0: cut off */
     bool ruled;    /* it has a chain of its own */
     bool limited;  /* it has, or may have, a limit of bandwidth */
-    unsigned admissions;
-    uint64_t admissions_since_ms;
+    struct net_budget admissions, ranges;
 };
 
 #define SANDBOX_NET_NONE                                                                           \

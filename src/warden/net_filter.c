@@ -371,7 +371,7 @@ struct admission_key {
 int filter_admit(struct netlink *rules_socket, const struct admission *admission, struct error *err)
 {
     const bool all = admission->first_port <= 1 && admission->last_port == UINT16_MAX;
-    const bool range = !all && admission->last_port > admission->first_port;
+    const bool range = admission_is_range(admission);
     const uint32_t generation = admission->mark & NET_MARK_GENERATION;
     /* Ranges are compared byte by byte, so there all numbers are in network order. */
     const struct admission_key key = {range ? htonl(generation) : generation,
@@ -407,20 +407,27 @@ int filter_admit(struct netlink *rules_socket, const struct admission *admission
 /* ---- looking ---- */
 
 struct element_look {
-    filter_fn fn;
+    filter_fn fn;                    /* for interfaces, or … */
+    filter_generation_fn generation; /* … for generations */
     void *arg;
 };
 
 static void see_element(const struct element_look *look, const char *element, size_t len)
 {
     char name[IFNAME_KEY + 1] = "";
+    uint32_t generation;
     size_t key_len = 0, value_len = 0;
     const void *key = nl_find(element, len, NFTA_SET_ELEM_KEY, &key_len);
     const void *value = key == NULL ? NULL : nl_find(key, key_len, NFTA_DATA_VALUE, &value_len);
-    if (value == NULL || value_len < IFNAME_KEY)
+    if (value == NULL)
         return;
-    memcpy(name, value, IFNAME_KEY);
-    look->fn(name, look->arg);
+    if (look->fn != NULL && value_len >= IFNAME_KEY) {
+        memcpy(name, value, IFNAME_KEY);
+        look->fn(name, look->arg);
+    } else if (look->generation != NULL && value_len == sizeof(generation)) {
+        memcpy(&generation, value, sizeof(generation));
+        look->generation(generation, look->arg);
+    }
 }
 
 static void see_elements(uint16_t type, const void *payload, size_t len, void *arg)
@@ -443,15 +450,34 @@ static void see_elements(uint16_t type, const void *payload, size_t len, void *a
     }
 }
 
-int filter_each(struct netlink *rules_socket, filter_fn fn, void *arg, struct error *err)
+static int look_at(struct netlink *rules_socket, const char *set, struct element_look *look,
+                   struct error *err)
 {
     _cleanup_requests_ struct nl_requests requests = NL_REQUESTS_INIT;
-    struct element_look look = {.fn = fn, .arg = arg};
     begin(&requests, NFT_MSG_GETSETELEM, NLM_F_DUMP | NL_SILENT);
     nl_string(&requests, NFTA_SET_ELEM_LIST_TABLE, NET_TABLE);
-    nl_string(&requests, NFTA_SET_ELEM_LIST_SET, "sb");
+    nl_string(&requests, NFTA_SET_ELEM_LIST_SET, set);
     nl_end(&requests);
-    return nl_dump(rules_socket, &requests, see_elements, &look, err);
+    return nl_dump(rules_socket, &requests, see_elements, look, err);
+}
+
+int filter_each(struct netlink *rules_socket, filter_fn fn, void *arg, struct error *err)
+{
+    return look_at(rules_socket, "sb", &(struct element_look){.fn = fn, .arg = arg}, err);
+}
+
+int filter_each_generation(struct netlink *rules_socket, filter_generation_fn fn, void *arg,
+                           struct error *err)
+{
+    return look_at(rules_socket, "live", &(struct element_look){.generation = fn, .arg = arg}, err);
+}
+
+int filter_forget_generation(struct netlink *rules_socket, uint32_t generation, struct error *err)
+{
+    _cleanup_requests_ struct nl_requests requests = NL_REQUESTS_INIT;
+    transaction_begin(&requests);
+    change_live(&requests, false, &(struct filter_entry){.mark = generation});
+    return transaction_commit(rules_socket, &requests, err);
 }
 
 static void see_table(uint16_t type, const void *payload, size_t len, void *arg)

@@ -57,6 +57,12 @@ void filter_purge(struct netlink *rules_socket, const struct filter_entry *entry
 typedef void (*filter_fn)(const char *interface, void *arg);
 int filter_each(struct netlink *rules_socket, filter_fn fn, void *arg, struct error *err);
 
+/* The generations that are alive, as marks; and the end of one. */
+typedef void (*filter_generation_fn)(uint32_t generation, void *arg);
+int filter_each_generation(struct netlink *rules_socket, filter_generation_fn fn, void *arg,
+                           struct error *err);
+int filter_forget_generation(struct netlink *rules_socket, uint32_t generation, struct error *err);
+
 /* Whether a table of that name is in the namespace of the socket. */
 bool filter_has_table(struct netlink *rules_socket, const char *table);
 
@@ -67,6 +73,12 @@ struct admission {
     uint16_t first_port, last_port;
     uint32_t seconds;
 };
+
+static inline bool admission_is_range(const struct admission *admission)
+{
+    return admission->last_port > admission->first_port &&
+           !(admission->first_port <= 1 && admission->last_port == UINT16_MAX);
+}
 
 /* The same again makes it longer. */
 int filter_admit(struct netlink *rules_socket, const struct admission *admission,

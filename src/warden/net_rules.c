@@ -102,7 +102,7 @@ void rules_router(const struct rules_setting *setting, struct buf *out)
                   " set dyn_all { type mark . ipv4_addr . inet_proto; flags timeout;"
                   " size 262144; }\n"
                   " set dyn_range { type mark . ipv4_addr . inet_proto . inet_service;"
-                  " flags interval,timeout; size 4096; }\n");
+                  " flags interval,timeout; size 8192; }\n");
     add_ranges(out, "bad", NET_IPV4);
     add_set(out, "opened", false, false, setting->opened);
     buf_adds(out, " set pps { type ipv4_addr; flags dynamic,timeout; timeout 10s; size 65536; }\n"

@@ -220,6 +220,27 @@ def test_an_admission_ends(warden, box):
     wardenlib.wait_until(lambda: one.refused(worldlib.WEB, worldlib.ECHO), "the admission ends")
 
 
+def test_nobody_fills_the_tables_of_admissions_alone(warden, box):
+    """Ranges of ports cost the kernel most. One that has as many as it may have gets no more; others do."""
+    one, other = box(network=ALLOWLIST), box(network=ALLOWLIST)
+
+    def admit(connection, which, number):
+        address = f"45.70.{number // 250}.{number % 250}"
+        connection.call("WARDEN_NET_ADMIT", sandbox=packed(which.address), address=packed(address),
+                        protocol=TCP, port=5000, last_port=6000, ttl_s=300)
+
+    with egress(warden) as connection:
+        for number in range(256):
+            admit(connection, one, number)
+        with pytest.raises(wirelib.WireError, match="admitted already"):
+            admit(connection, one, 256)
+        admit(connection, other, 256)
+        # Single ports are another matter.
+        connection.call("WARDEN_NET_ADMIT", sandbox=packed(one.address), address=packed(worldlib.WEB),
+                        protocol=TCP, port=worldlib.ECHO, ttl_s=300)
+    assert one.reaches(worldlib.WEB, worldlib.ECHO)
+
+
 def test_an_admission_does_not_open_what_is_cut_off(warden, box):
     one = box(network=ALLOWLIST)
     with egress(warden) as connection:
@@ -283,18 +304,24 @@ def test_names_and_the_web_end_at_the_egress_process(warden, box):
 # ---- changes ----
 
 
-def test_a_change_counts_for_what_is_open(warden, box):
-    one = box(network=FULL)
+def keep_talking(warden, box):
+    """Opens a connection that talks all the time; gives what tells whether a word was said about it."""
     script = ("import socket; s = socket.create_connection((\"%s\", %d), 30)\n"
               "print(\"open\", flush=True)\n"
               "while s.sendall(b\"x\") is None and s.recv(1): __import__(\"time\").sleep(0.02)"
               % (worldlib.WEB, worldlib.ECHO))
-    warden.spawn(one.name, f"python3 -uc '{script}' >/tmp/out 2>&1; echo ended >>/tmp/out")
+    warden.spawn(box.name, f"python3 -uc '{script}' >/tmp/out 2>&1; echo ended >>/tmp/out")
 
     def says(word):
-        return lambda: word in warden.run(one.name, "cat /tmp/out")[1]
+        return lambda: word in warden.run(box.name, "cat /tmp/out")[1]
 
     wardenlib.wait_until(says("open"), "a connection")
+    return says
+
+
+def test_a_change_counts_for_what_is_open(warden, box):
+    one = box(network=FULL)
+    says = keep_talking(warden, one)
     one.set(FULL, network_rules=rule(DENY, worldlib.OTHER + "/32"))  # another rule: it goes on
     assert one.refused(worldlib.OTHER, worldlib.ECHO) and one.reaches(worldlib.WEB, worldlib.ECHO)
     assert not says("ended")()
@@ -405,6 +432,26 @@ def test_a_killed_warden_changes_nothing_for_those_inside(world, clean):
         assert warden.leaks(one="running", two="running") == []
         warden.remove("one")
         warden.remove("two")
+        assert warden.leaks() == []
+
+
+def test_a_warden_killed_within_a_change_leaves_nothing_open(world, clean):
+    """As if it had written a change down and was killed before making it: the kernel has what no record has."""
+    with make_warden(world) as warden:
+        one = Box(warden, "one", network=FULL)
+        says = keep_talking(warden, one)
+        warden.kill_warden()
+        record = pathlib.Path(warden.data, "run", "sandboxes", "one")
+        lines = [line.split() for line in record.read_text(encoding="ascii").splitlines()]
+        for line in lines:
+            if line[0] == "net":
+                line[2] = str((int(line[2]) + (5 << 8)) % (1 << 32))
+        record.write_text("".join(" ".join(line) + "\n" for line in lines), encoding="ascii")
+        warden.start_warden()
+        one.set(ALLOWLIST)
+        wardenlib.wait_until(says("ended"), "the end of the connection")
+        assert one.refused(worldlib.WEB, worldlib.ECHO)
+        warden.remove("one")
         assert warden.leaks() == []
 
 
