@@ -76,6 +76,17 @@ bool api_parse_uint(const char *text, uint64_t min, uint64_t max, uint64_t *ret_
     return true;
 }
 
+int api_port_param(const struct route_params *params, uint16_t *ret_port, struct error *err)
+{
+    const char *text = route_param(params, "port");
+    uint64_t port;
+    if (text[0] == '0' || !api_parse_uint(text, 1, UINT16_MAX, &port))
+        return error_set(err, ERROR_INVALID_ARGUMENT,
+                         "\"%.40s\" is not a port: a whole number from 1 to 65535", text);
+    *ret_port = (uint16_t)port;
+    return 0;
+}
+
 int api_query_uint(struct http_exchange *x, const char *name, uint64_t min, uint64_t max,
                    uint64_t fallback, uint64_t *ret_value, struct error *err)
 {

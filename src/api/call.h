@@ -12,6 +12,7 @@
 #include "api/api.h"
 #include "base/timetext.h"
 #include "json/json.h"
+#include "http/router.h"
 
 /* A handler's ctx. */
 struct api_call {
@@ -50,6 +51,9 @@ int api_list(struct arena *arena, const char *name, const char *text, struct sli
 
 /* Decimal digits and nothing else, in min…max. Says so, not why: the caller knows what it is. */
 bool api_parse_uint(const char *text, uint64_t min, uint64_t max, uint64_t *ret_value);
+
+/* The part `port` of a path: as people write numbers, so that one port has one address. */
+int api_port_param(const struct route_params *params, uint16_t *ret_port, struct error *err);
 
 /*
  * Members whose value came out of a sandbox. Text need not be UTF-8 there: `key` then gets U+FFFD

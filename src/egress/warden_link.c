@@ -23,50 +23,18 @@ void warden_link_release(struct warden_link *link)
     link->fd = -1;
 }
 
-/* Reads len bytes; a descriptor that comes with them goes to *fd. */
-static int receive(struct warden_link *link, void *to, size_t len, int *fd, struct error *err)
-{
-    for (size_t done = 0; done < len;) {
-        union {
-            char bytes[CMSG_SPACE(sizeof(int))];
-            struct cmsghdr align;
-        } control;
-        struct iovec iov = {.iov_base = (char *)to + done, .iov_len = len - done};
-        struct msghdr message = {.msg_iov = &iov,
-                                 .msg_iovlen = 1,
-                                 .msg_control = control.bytes,
-                                 .msg_controllen = sizeof(control.bytes)};
-        ssize_t n = recvmsg(link->fd, &message, MSG_CMSG_CLOEXEC);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0 && errno == EAGAIN) {
-            if (co_wait_fd(link->loop, link->fd, EPOLLIN, ASK_TIMEOUT_MS, err) != 0)
-                return -1;
-            continue;
-        }
-        if (n <= 0)
-            return error_set(err, ERROR_UNAVAILABLE, "the warden closed the connection");
-        struct cmsghdr *rights = CMSG_FIRSTHDR(&message);
-        if (rights != NULL && rights->cmsg_type == SCM_RIGHTS) {
-            cleanup_fd(fd);
-            memcpy(fd, CMSG_DATA(rights), sizeof(*fd));
-        }
-        done += (size_t)n;
-    }
-    return 0;
-}
-
 static int read_answer(struct warden_link *link, uint32_t id, int *fd, struct error *err)
 {
     unsigned char head[FRAME_HEADER_SIZE];
     char payload[PAYLOAD_MAX];
     struct frame_header header;
-    if (receive(link, head, sizeof(head), fd, err) != 0 ||
+    if (net_read_with_fd(link->loop, link->fd, head, sizeof(head), ASK_TIMEOUT_MS, fd, err) != 0 ||
         frame_header_decode(head, &header, err) != 0)
         return -1;
     if (header.id != id || header.length > sizeof(payload))
         return error_set(err, ERROR_UNAVAILABLE, "the warden's answer makes no sense");
-    if (receive(link, payload, header.length, fd, err) != 0)
+    if (net_read_with_fd(link->loop, link->fd, payload, header.length, ASK_TIMEOUT_MS, fd, err) !=
+        0)
         return -1;
     if (header.type == WIRE_ERROR)
         return wire_take_error((struct slice){payload, header.length}, err);

@@ -10,7 +10,9 @@
 #include <errno.h>
 #include <netinet/tcp.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/epoll.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -139,6 +141,39 @@ int net_accept(struct loop *loop, int listen_fd, int *ret_fd, struct error *err)
         if (co_wait_fd(loop, listen_fd, EPOLLIN, -1, err) != 0)
             return -1;
     }
+}
+
+int net_read_with_fd(struct loop *loop, int from, void *to, size_t len, int64_t timeout_ms, int *fd,
+                     struct error *err)
+{
+    for (size_t done = 0; done < len;) {
+        union {
+            char bytes[CMSG_SPACE(sizeof(int))];
+            struct cmsghdr align;
+        } control;
+        struct iovec iov = {.iov_base = (char *)to + done, .iov_len = len - done};
+        struct msghdr message = {.msg_iov = &iov,
+                                 .msg_iovlen = 1,
+                                 .msg_control = control.bytes,
+                                 .msg_controllen = sizeof(control.bytes)};
+        ssize_t n = recvmsg(from, &message, MSG_CMSG_CLOEXEC);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0 && errno == EAGAIN) {
+            if (co_wait_fd(loop, from, EPOLLIN, timeout_ms, err) != 0)
+                return -1;
+            continue;
+        }
+        if (n <= 0)
+            return error_set(err, ERROR_UNAVAILABLE, "the other end closed the connection");
+        const struct cmsghdr *rights = CMSG_FIRSTHDR(&message);
+        if (rights != NULL && rights->cmsg_type == SCM_RIGHTS) {
+            cleanup_fd(fd);
+            memcpy(fd, CMSG_DATA(rights), sizeof(*fd));
+        }
+        done += (size_t)n;
+    }
+    return 0;
 }
 
 ssize_t net_read(struct loop *loop, int fd, void *to, size_t len, int64_t timeout_ms,

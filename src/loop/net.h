@@ -27,6 +27,11 @@ int net_connect_at(struct loop *loop, int dir_fd, const char *name, int64_t time
 /* The next connection of a listening socket. */
 int net_accept(struct loop *loop, int listen_fd, int *ret_fd, struct error *err);
 
+/* Reads all of len bytes. A descriptor that comes with them replaces *fd, which is closed then.
+ * UNAVAILABLE when the other end closes before. */
+int net_read_with_fd(struct loop *loop, int from, void *to, size_t len, int64_t timeout_ms, int *fd,
+                     struct error *err);
+
 /* As read(2) and write(2), but waiting: net_read() gives 0 at the end, net_write() writes all. */
 ssize_t net_read(struct loop *loop, int fd, void *to, size_t len, int64_t timeout_ms,
                  struct error *err);

@@ -26,39 +26,6 @@ enum {
 
 /* --- asking --- */
 
-/* Reads len bytes; a descriptor that comes with them goes to *fd. */
-static int receive(struct dialer *d, void *to, size_t len, int *fd, struct error *err)
-{
-    for (size_t done = 0; done < len;) {
-        union {
-            char bytes[CMSG_SPACE(sizeof(int))];
-            struct cmsghdr align;
-        } control;
-        struct iovec iov = {.iov_base = (char *)to + done, .iov_len = len - done};
-        struct msghdr message = {.msg_iov = &iov,
-                                 .msg_iovlen = 1,
-                                 .msg_control = control.bytes,
-                                 .msg_controllen = sizeof(control.bytes)};
-        ssize_t n = recvmsg(d->fd, &message, MSG_CMSG_CLOEXEC);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0 && errno == EAGAIN) {
-            if (co_wait_fd(d->loop, d->fd, EPOLLIN, ASK_TIMEOUT_MS, err) != 0)
-                return -1;
-            continue;
-        }
-        if (n <= 0)
-            return error_set(err, ERROR_UNAVAILABLE, "the warden closed the connection");
-        struct cmsghdr *rights = CMSG_FIRSTHDR(&message);
-        if (rights != NULL && rights->cmsg_type == SCM_RIGHTS) {
-            cleanup_fd(fd);
-            memcpy(fd, CMSG_DATA(rights), sizeof(*fd));
-        }
-        done += (size_t)n;
-    }
-    return 0;
-}
-
 /* The answer to request `id`; events and answers that nobody waited for are passed over. */
 static int read_answer(struct dialer *d, uint32_t id, int *ret_fd, struct error *err)
 {
@@ -67,12 +34,12 @@ static int read_answer(struct dialer *d, uint32_t id, int *ret_fd, struct error 
         unsigned char head[FRAME_HEADER_SIZE];
         char payload[PAYLOAD_MAX];
         struct frame_header header;
-        if (receive(d, head, sizeof(head), &fd, err) != 0 ||
+        if (net_read_with_fd(d->loop, d->fd, head, sizeof(head), ASK_TIMEOUT_MS, &fd, err) != 0 ||
             frame_header_decode(head, &header, err) != 0)
             return -1;
         if (header.length > sizeof(payload))
             return error_set(err, ERROR_UNAVAILABLE, "the warden's answer is too long");
-        if (receive(d, payload, header.length, &fd, err) != 0)
+        if (net_read_with_fd(d->loop, d->fd, payload, header.length, ASK_TIMEOUT_MS, &fd, err) != 0)
             return -1;
         if (header.id != id) {
             cleanup_fd(&fd);

@@ -10,18 +10,6 @@
 #include "loop/net.h"
 #include "sandbox/tunnel.h"
 
-static int take_port(const struct route_params *params, uint16_t *ret_port, struct error *err)
-{
-    const char *text = route_param(params, "port");
-    uint64_t port;
-    /* As people write numbers: one port has one address. */
-    if (text[0] == '0' || !api_parse_uint(text, 1, UINT16_MAX, &port))
-        return error_set(err, ERROR_INVALID_ARGUMENT,
-                         "\"%.40s\" is not a port: a whole number from 1 to 65535", text);
-    *ret_port = (uint16_t)port;
-    return 0;
-}
-
 /* The request's path without the last `len` bytes of it, and the slash before them. */
 static const char *before(struct arena *arena, const char *path, size_t len)
 {
@@ -35,7 +23,7 @@ int v0_port_proxy(struct http_exchange *x, const struct route_params *params, vo
     const struct api_call *call = ctx;
     struct proxy_target target = {.sandbox = route_param(params, "name"),
                                   .path = route_param_raw(params, "path")};
-    if (take_port(params, &target.port, err) < 0)
+    if (api_port_param(params, &target.port, err) < 0)
         return -1;
     target.prefix = before(http_arena(x), http_request(x)->path, target.path.len);
     return api_proxy_port(x, call, &target, err);
@@ -50,7 +38,7 @@ int v0_port_tunnel(struct http_exchange *x, const struct route_params *params, v
     uint16_t port = 0;
     int fd;
     struct slice early = {0};
-    if (take_port(params, &port, err) < 0)
+    if (api_port_param(params, &port, err) < 0)
         return -1;
     if (http_wants_upgrade(x, "tcp") &&
         sandbox_tunnel(call->api->sandboxes, call->workspace, route_param(params, "name"), port,

@@ -18,17 +18,6 @@
 #include "base/duration.h"
 #include "base/limits.h"
 
-static int take_port(const struct route_params *params, uint16_t *ret_port, struct error *err)
-{
-    const char *text = route_param(params, "port");
-    uint64_t port;
-    if (text[0] == '0' || !api_parse_uint(text, 1, UINT16_MAX, &port))
-        return error_set(err, ERROR_INVALID_ARGUMENT,
-                         "\"%.40s\" is not a port: a whole number from 1 to 65535", text);
-    *ret_port = (uint16_t)port;
-    return 0;
-}
-
 /* --- writing --- */
 
 static void add_time(yyjson_mut_doc *doc, yyjson_mut_val *object, const char *key, int64_t ms)
@@ -201,7 +190,7 @@ int v0_port_get(struct http_exchange *x, const struct route_params *params, void
     const struct api_call *call = ctx;
     struct port_info info;
     uint16_t port = 0;
-    if (take_port(params, &port, err) < 0 ||
+    if (api_port_param(params, &port, err) < 0 ||
         ports_get(call->api->sandboxes, call->workspace, route_param(params, "name"), port,
                   http_arena(x), &info, err) < 0)
         return -1;
@@ -218,7 +207,7 @@ int v0_port_change(struct http_exchange *x, const struct route_params *params, v
     struct port_info info;
     yyjson_val *object;
     uint16_t port = 0;
-    if (take_port(params, &port, err) < 0 || read_object(x, &object, err) < 0 ||
+    if (api_port_param(params, &port, err) < 0 || read_object(x, &object, err) < 0 ||
         json_read(http_arena(x), object, "", change_fields, ARRAY_LEN(change_fields), &body, err) <
             0)
         return -1;
@@ -250,7 +239,7 @@ int v0_port_unpublish(struct http_exchange *x, const struct route_params *params
     const struct api_call *call = ctx;
     struct port_info info;
     uint16_t port = 0;
-    if (take_port(params, &port, err) < 0 ||
+    if (api_port_param(params, &port, err) < 0 ||
         ports_unpublish(call->api->sandboxes, call->workspace, route_param(params, "name"), port,
                         call->principal.name, http_arena(x), &info, err) < 0)
         return -1;
@@ -290,7 +279,7 @@ int v0_port_token(struct http_exchange *x, const struct route_params *params, vo
     struct port_info info;
     uint16_t port = 0;
     int64_t seconds = 0;
-    if (take_port(params, &port, err) < 0 || read_lifetime(x, &seconds, err) < 0 ||
+    if (api_port_param(params, &port, err) < 0 || read_lifetime(x, &seconds, err) < 0 ||
         ports_get(call->api->sandboxes, call->workspace, route_param(params, "name"), port, arena,
                   &info, err) < 0)
         return -1;
@@ -325,7 +314,7 @@ int v0_port_revoke(struct http_exchange *x, const struct route_params *params, v
     const struct api_call *call = ctx;
     struct port_info info;
     uint16_t port = 0;
-    if (take_port(params, &port, err) < 0 ||
+    if (api_port_param(params, &port, err) < 0 ||
         ports_revoke(call->api->sandboxes, call->workspace, route_param(params, "name"), port,
                      call->principal.name, http_arena(x), &info, err) < 0)
         return -1;
