@@ -186,6 +186,33 @@ int net_policy_add_header(struct net_policy *policy, struct slice host, const ch
 
 /* ---- checking ---- */
 
+/* In the open modes nobody knows the name behind a connection to other ports than the web's: there
+ * a name is denied by not telling its address, and so altogether or not at all. */
+static bool can_deny(const struct net_rule *rule)
+{
+    enum { HTTP = 80, TLS = 443, LAST = 65535 };
+    if (!net_rule_names(rule) ||
+        (rule->low <= 1 && rule->high == LAST && rule->protocol == NET_ANY_PROTOCOL))
+        return true;
+    return rule->low == rule->high &&
+           ((rule->low == HTTP && rule->protocol != NET_UDP) || rule->low == TLS);
+}
+
+static int check_denied(const struct net_policy *policy, struct error *err)
+{
+    char text[NET_RULE_TEXT];
+    for (size_t i = 0; policy->mode != NET_ALLOWLIST && i < policy->deny_count; i++) {
+        if (can_deny(&policy->deny[i]))
+            continue;
+        net_rule_text(&policy->deny[i], text);
+        return error_set(err, ERROR_INVALID_ARGUMENT,
+                         "rule \"%.80s\": in mode %s a name is denied at all ports, or at 80 or "
+                         "443; for others deny addresses (203.0.113.0/24:22, 0.0.0.0/0:25)",
+                         text, mode_texts[policy->mode]);
+    }
+    return 0;
+}
+
 int net_policy_check(const struct net_policy *policy, const struct net_exceptions *exceptions,
                      struct error *err)
 {
@@ -197,7 +224,7 @@ int net_policy_check(const struct net_policy *policy, const struct net_exception
     for (size_t i = 0; i < policy->allow_count; i++)
         if (net_rule_check(&policy->allow[i], exceptions, err) < 0)
             return -1;
-    return 0;
+    return check_denied(policy, err);
 }
 
 bool net_policy_names_decide(const struct net_policy *policy)

@@ -108,7 +108,8 @@ int net_policy_add_header(struct net_policy *policy, struct slice host, const ch
                           const char *secret, const char *format, struct error *err);
 
 /* What would make a policy that cannot hold: INVALID_ARGUMENT for lists or headers without a
- * network, NETWORK_REFUSED for rules that allow only what is cut off. */
+ * network, and for a name that an open mode is to deny at some ports other than the web's;
+ * NETWORK_REFUSED for rules that allow only what is cut off. */
 int net_policy_check(const struct net_policy *policy, const struct net_exceptions *exceptions,
                      struct error *err);
 

@@ -63,6 +63,12 @@ def test_bad_rules_are_named(server, rule, word):
         assert f"spec.network.{field}" in answer.text
 
 
+@pytest.mark.parametrize("mode", ["isolated", "full"])
+def test_a_name_is_denied_at_ports_that_it_can_be(server, mode):
+    answer = server.request("POST", "/v0/sandbox", {"spec": {"network": {"mode": mode, "deny": ["a.example", "*:25"]}}})
+    refuse(answer, 400, "INVALID_ARGUMENT", "0.0.0.0/0:25")
+
+
 CUT_OFF = ["10.0.0.0/8", "192.168.1.1", "172.16.0.0/12:22", "169.254.169.254", "127.0.0.1:80",
            "100.64.0.1", "224.0.0.1", "fe80::1", "::1", "fd00::/8"]
 

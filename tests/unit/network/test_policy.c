@@ -228,6 +228,29 @@ static void test_admissions(void **state)
     assert_int_equal(net_policy_admissions(&p, "example.com", admissions, 2), 2);
 }
 
+static void test_names_that_can_be_denied(void **state)
+{
+    static const struct {
+        const char *policy;
+        bool fine;
+    } rows[] = {
+        {"isolated -evil.org", true},        {"isolated -evil.org:*", true},
+        {"full -*.evil.org:443", true},      {"full -evil.org:80/tcp", true},
+        {"full -45.91.0.0/16:22", true},     {"full -0.0.0.0/0:25", true},
+        {"isolated -evil.org:22", false},    {"full -*:25", false},
+        {"full -evil.org:80-443", false},    {"full -evil.org:80/udp", false},
+        {"full -evil.org:*/tcp", false},     {"full -a.org -evil.org:8443", false},
+        {"allowlist +* -evil.org:22", true}, {"isolated -evil.org +evil.org:22", true},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        _cleanup_(net_policy_release) struct net_policy p = policy(rows[i].policy);
+        struct error err = {0};
+        if ((net_policy_check(&p, NULL, &err) == 0) != rows[i].fine)
+            fail_msg("%s: %s", rows[i].policy, err.message);
+        assert_true(rows[i].fine || err.code == ERROR_INVALID_ARGUMENT);
+    }
+}
+
 static void test_headers(void **state)
 {
     _cleanup_(net_policy_release) struct net_policy p = policy("allowlist +*.example.com");
@@ -318,8 +341,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_names),      cmocka_unit_test(test_lookups),
         cmocka_unit_test(test_addresses),  cmocka_unit_test(test_nameless),
-        cmocka_unit_test(test_admissions), cmocka_unit_test(test_headers),
-        cmocka_unit_test(test_round_trip), cmocka_unit_test(test_checks),
+        cmocka_unit_test(test_admissions), cmocka_unit_test(test_names_that_can_be_denied),
+        cmocka_unit_test(test_headers),    cmocka_unit_test(test_round_trip),
+        cmocka_unit_test(test_checks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
