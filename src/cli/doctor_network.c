@@ -147,13 +147,18 @@ static void check_firewall(const char *data, struct finding *f)
     char program[] = "nft", verb[] = "list", what[] = "ruleset";
     char *argv[] = {program, verb, what, NULL};
     _cleanup_buf_ struct buf rules = BUF_INIT(RULES_MAX);
-    struct forward_drop drop;
+    struct forward_drop drop, legacy;
     if (!ask(argv, &rules)) {
         finding_set(f, FINDING_WARNING, "the rules of other programs cannot be seen");
         finding_fix(f, geteuid() == 0 ? "apt-get install nftables" : "sudo cella doctor");
         return;
     }
-    if (!legacy_drops(&drop) && !forward_drop_find(rules.data, &drop))
+    bool drops = forward_drop_find(rules.data, &drop);
+    if ((!drops || drop.excepted) && legacy_drops(&legacy)) {
+        drop = legacy;
+        drops = true;
+    }
+    if (!drops)
         finding_set(f, FINDING_OK, "none drops what is forwarded");
     else if (drop.excepted)
         finding_set(f, FINDING_OK, "%.60s %.60s drops what is forwarded, but for sandboxes",

@@ -20,9 +20,15 @@ encrypted = {ENCRYPTED}
 
 
 @pytest.fixture
-def proxied(world, world_server, boxes):
+def host(world):
+    """Requests to it get a secret."""
+    return world.name(WEB, label="api")
+
+
+@pytest.fixture
+def proxied(world_server, boxes, host):
     """A sandbox whose web traffic is proxied, but for no reason of names: requests to a host get a secret."""
-    host, secret = world.name(WEB, label="api"), f"s-{uuid.uuid4().hex[:8]}"
+    secret = f"s-{uuid.uuid4().hex[:8]}"
     answer = world_server.request("PUT", f"/v0/secrets/{secret}", {"value": "v4lue-of-it", "hosts": [host]})
     assert answer.status == 200, answer
     yield lambda mode, **more: boxes(
@@ -47,6 +53,14 @@ result = [hello_to(web, server_names([name]) + encrypted), hello_to(other, serve
         return [each for each in log if (each.get("name"), each.get("address")) == (name, OTHER)]
 
     assert wait_until(entry, 30, "the entry with its name")[0]["allowed"] is True
+
+
+def test_a_browser_gets_to_the_host_with_the_secret(world, proxied, host):
+    """There TLS ends in the egress process, under the sandbox's own authority; nobody reads the encrypted part."""
+    box, since = proxied("isolated"), world.now()
+    assert box.request("PUT", "/network/ca").status == 200
+    assert box.do(TRIED + "result = hello_to(web, server_names([host]) + encrypted)", web=WEB, host=host) is True
+    assert world.met(since, service="tls") == [], "there was no request yet"
 
 
 def test_what_is_cut_off_stays_so(world, proxied):
