@@ -28,9 +28,12 @@ int nl_open(int protocol, struct netlink *ret_netlink, struct error *err)
 {
     const struct timeval limit = {.tv_sec = ANSWER_SECONDS};
     const int on = 1;
+    const int room = NL_REQUESTS_MAX; /* a transaction is sent in one piece */
     _cleanup_fd_ int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, protocol);
     if (fd < 0)
         return error_sys(err, "a netlink socket");
+    if (protocol == NETLINK_NETFILTER)
+        (void)setsockopt(fd, SOL_SOCKET, SO_SNDBUFFORCE, &room, sizeof(room));
     /* An answer without the request that it is about: those can be large. */
     if (setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit)) < 0 ||
         setsockopt(fd, SOL_NETLINK, NETLINK_CAP_ACK, &on, sizeof(on)) < 0)
@@ -144,12 +147,28 @@ static uint32_t number(struct netlink *netlink, const struct nl_requests *reques
     return first;
 }
 
+/* A transaction holds as a whole, so one answer is enough, the last one's: hundreds would not find
+ * room in the socket. What fails is answered anyway. Returns the number of that last one. */
+static uint32_t ask_for_one_answer(const struct nl_requests *requests)
+{
+    struct nlmsghdr header, *last = NULL;
+    for (size_t at = 0; at + sizeof(header) <= requests->bytes.len;
+         at += NLMSG_ALIGN(header.nlmsg_len)) {
+        struct nlmsghdr *here = (struct nlmsghdr *)(void *)(requests->bytes.data + at);
+        memcpy(&header, here, sizeof(header));
+        if (!(header.nlmsg_flags & NLM_F_ACK))
+            continue;
+        if (last != NULL)
+            last->nlmsg_flags &= (uint16_t)~NLM_F_ACK;
+        last = here;
+    }
+    return last == NULL ? 0 : last->nlmsg_seq;
+}
+
 static int send_all(struct netlink *netlink, const struct nl_requests *requests, struct error *err)
 {
     struct sockaddr_nl kernel = {.nl_family = AF_NETLINK};
     const struct buf *bytes = &requests->bytes;
-    if (buf_check(bytes, "a request to the kernel", err) < 0)
-        return -1;
     if (sendto(netlink->fd, bytes->data, bytes->len, 0, (struct sockaddr *)&kernel,
                sizeof(kernel)) != (ssize_t)bytes->len)
         return error_sys(err, "asking the kernel");
@@ -158,6 +177,7 @@ static int send_all(struct netlink *netlink, const struct nl_requests *requests,
 
 struct answers {
     uint32_t first; /* number of the first request */
+    uint32_t last;  /* of a transaction: of the one that is answered in any case */
     unsigned left;
     int failure; /* errno of the first one that failed */
     bool done;   /* a list has ended */
@@ -174,7 +194,9 @@ static void take_error(struct answers *answers, const struct nlmsghdr *header, b
     if (word.error != 0 && answers->failure == 0)
         answers->failure = -word.error;
     /* Of a transaction's own begin nothing is heard unless nothing else will be. */
-    if (transaction && header->nlmsg_seq == answers->first)
+    if (transaction && header->nlmsg_seq != answers->first && header->nlmsg_seq != answers->last)
+        return;
+    if (transaction)
         answers->left = 0;
     else if (answers->left > 0)
         answers->left--;
@@ -226,7 +248,11 @@ static int judge(const struct answers *answers, struct error *err)
 
 int nl_send(struct netlink *netlink, const struct nl_requests *requests, struct error *err)
 {
+    if (buf_check(&requests->bytes, "a request to the kernel", err) < 0)
+        return -1;
     struct answers answers = {.first = number(netlink, requests), .left = requests->count};
+    if (requests->transaction)
+        answers.last = ask_for_one_answer(requests);
     if (send_all(netlink, requests, err) < 0)
         return -1;
     while (answers.left > 0)
@@ -238,6 +264,8 @@ int nl_send(struct netlink *netlink, const struct nl_requests *requests, struct 
 int nl_dump(struct netlink *netlink, const struct nl_requests *requests, nl_message_fn fn,
             void *arg, struct error *err)
 {
+    if (buf_check(&requests->bytes, "a request to the kernel", err) < 0)
+        return -1;
     struct answers answers = {.first = number(netlink, requests), .left = 1, .fn = fn, .arg = arg};
     if (send_all(netlink, requests, err) < 0)
         return -1;

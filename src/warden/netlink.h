@@ -23,7 +23,7 @@
 #include "base/buf.h"
 #include "base/error.h"
 
-enum { NL_REQUESTS_MAX = 256 * 1024 };
+enum { NL_REQUESTS_MAX = 1024 * 1024 }; /* the longest policy takes half of it */
 
 /* A socket belongs to the network namespace that it was made in. */
 struct netlink {

@@ -178,6 +178,17 @@ def test_an_allow_list_admits_what_it_lists(box):
     assert one.refused("10.99.0.1", worldlib.ECHO)  # private: the owner alone cannot
 
 
+def test_a_policy_as_long_as_it_may_be(box):
+    """Of 256 rules, each of which is two of the kernel's: one transaction, in which the last one counts too."""
+    many = b"".join(rule(ALLOW, f"45.{100 + i // 200}.{i % 200}.0/24", first=5000, last=6000) for i in range(255))
+    one = box(network=ALLOWLIST, network_rules=many + rule(ALLOW, worldlib.WEB + "/32", first=7000, last=8000))
+    assert one.reaches(worldlib.WEB, worldlib.ECHO) and one.refused(worldlib.OTHER, worldlib.ECHO)
+    one.set(ALLOWLIST, network_rules=many + rule(ALLOW, worldlib.OTHER + "/32", first=7000, last=8000))
+    assert one.reaches(worldlib.OTHER, worldlib.ECHO) and one.refused(worldlib.WEB, worldlib.ECHO)
+    one.set(ISOLATED)
+    assert one.reaches(worldlib.WEB, worldlib.ECHO)
+
+
 def test_what_is_denied_is_denied(box):
     one = box(network=FULL, network_rules=rule(ALLOW, worldlib.WEB + "/32", TCP, 5432, 5432)
               + rule(DENY, worldlib.WEB + "/32", TCP) + rule(ALLOW, "45.91.0.0/16"))

@@ -228,6 +228,24 @@ static void requests_are_framed_as_the_kernel_wants(void **state)
     nl_release(&requests);
 }
 
+/* More than fits is an error, and nothing is sent. */
+static void requests_that_do_not_fit_are_refused(void **state)
+{
+    struct netlink nowhere = {.fd = -1};
+    struct error err = {0};
+    char kilobyte[1024] = {0};
+    struct nl_requests requests = NL_REQUESTS_INIT;
+    for (int i = 0; i < NL_REQUESTS_MAX / (int)sizeof(kilobyte) + 2; i++) {
+        nl_begin(&requests, 20, 0, kilobyte, sizeof(kilobyte));
+        nl_end(&requests);
+    }
+    requests.transaction = true;
+    assert_int_equal(nl_send(&nowhere, &requests, &err), -1);
+    assert_non_null(strstr(err.message, "a request to the kernel"));
+    assert_int_equal(nl_dump(&nowhere, &requests, NULL, NULL, &err), -1);
+    nl_release(&requests);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -239,6 +257,7 @@ int main(void)
         cmocka_unit_test(the_rules_say_what_they_were_told),
         cmocka_unit_test(the_kernel_cuts_off_what_egress_does),
         cmocka_unit_test(requests_are_framed_as_the_kernel_wants),
+        cmocka_unit_test(requests_that_do_not_fit_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
