@@ -409,6 +409,36 @@ int sandbox_network_change(struct sandbox *sb, const struct network_request *req
     return pack(&policy, arena, ret_packed, err);
 }
 
+int sandbox_network_agrees(const struct sandbox *sb, const struct trust_request *security,
+                           struct error *err)
+{
+    _cleanup_(net_policy_release) struct net_policy policy = {0}, asked = {0};
+    const struct slice packed = {sb->network.packed, sb->network.packed_len};
+    bool same = true;
+    if (security->given & 1U << TRUST_NETWORK_ENABLED)
+        same = security->wanted.network_enabled == sb->security.network_enabled;
+    if (security->given & 1U << TRUST_ALLOWED_HOSTS) {
+        if (net_policy_unpack(packed, &policy, err) < 0)
+            return -1;
+        strv_each (host, security->hosts)
+            if (net_policy_add(&asked, NET_ALLOW, slice_of(host), err) < 0)
+                return error_prefix(err, "spec.security.allowed_hosts");
+        same = same && (policy.mode == NET_ALLOWLIST ? policy.allow_count : 0) == asked.allow_count;
+        asked.mode = policy.mode = NET_ALLOWLIST;
+        for (size_t i = 0; same && i < asked.allow_count; i++) {
+            char one[NET_RULE_TEXT], other[NET_RULE_TEXT];
+            net_rule_text(&asked.allow[i], one);
+            net_rule_text(&policy.allow[i], other);
+            same = strcmp(one, other) == 0;
+        }
+    }
+    if (same)
+        return 0;
+    return error_set(err, ERROR_INVALID_ARGUMENT,
+                     "spec.security.network_enabled and allowed_hosts tell what spec.network has: "
+                     "change it there");
+}
+
 int sandboxes_set_network_exceptions(struct sandboxes *s, const char *list, struct error *err)
 {
     while (*list != '\0') {

@@ -46,6 +46,10 @@ void sandbox_network_release(struct sandbox *sb);
 int sandbox_network_change(struct sandbox *sb, const struct network_request *request,
                            bool may_loosen, struct arena *arena, struct slice *ret_packed,
                            struct error *err);
+/* spec.security tells what spec.network has, which is where it is changed: INVALID_ARGUMENT when a
+ * request has it say something else. Who sends back what he was shown is fine. */
+int sandbox_network_agrees(const struct sandbox *sb, const struct trust_request *security,
+                           struct error *err);
 /* The plan's part; borrowed from the sandbox. */
 void sandbox_network_plan(const struct sandbox *sb, struct plan *plan);
 /* What the provider said where it is; NULL: nowhere. */
