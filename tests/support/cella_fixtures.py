@@ -21,6 +21,18 @@ def _requirements():
         pytest.fail(f"{bin_dir()}/cella is not built", pytrace=False)
 
 
+def _close_all(servers):
+    """Each of them, also when an earlier one has left something behind."""
+    failures = []
+    for instance in servers:
+        try:
+            instance.close()
+        except AssertionError as failure:
+            failures.append(failure)
+    if failures:
+        raise failures[0]
+
+
 @pytest.fixture(scope="session")
 def server():
     """The server that most tests share. Leave nothing behind in it."""
@@ -41,14 +53,7 @@ def server_factory():
         return made[-1]
 
     yield make
-    failures = []
-    for instance in made:
-        try:
-            instance.close()
-        except AssertionError as failure:
-            failures.append(failure)
-    if failures:
-        raise failures[0]
+    _close_all(made)
 
 
 @pytest.fixture
@@ -95,8 +100,7 @@ def world_factory(world):
         return made[-1]
 
     yield make
-    for instance in made:
-        instance.close()
+    _close_all(made)
 
 
 @pytest.fixture
