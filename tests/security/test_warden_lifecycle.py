@@ -115,7 +115,8 @@ def test_what_they_use(warden):
     assert set(second) == {"a"}, "only what runs"
     assert second["a"]["cpu_usec"] > first["cpu_usec"]
     assert second["a"]["time_usec"] > first["time_usec"]
-    assert second["a"]["disk_bytes"] >= first["disk_bytes"] + (8 << 20)
+    # What is reserved for a small file is given back when it is written: into a block of the tree.
+    assert first["disk_bytes"] < 1 << 20 and second["a"]["disk_bytes"] >= 8 << 20
     assert 0 < second["a"]["memory_bytes"] <= wardenlib.PLAN["memory_bytes"]
 
 
