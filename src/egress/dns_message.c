@@ -413,8 +413,11 @@ int dns_answer_parse(struct slice message, uint16_t id, const char *name, uint16
         return unreadable(err);
     memcpy(owner, name, strlen(name) + 1);
     for (unsigned hops = 0; collect(records, h.answers, type, owner, &answer); hops++)
-        if (hops == DNS_ALIASES_MAX)
-            return unreadable(err);
+        if (hops ==
+            DNS_ALIASES_MAX) { /* a circle: an answer, and no better one is to be expected */
+            *ret_answer = (struct dns_answer){.rcode = DNS_SERVFAIL};
+            return 0;
+        }
     if (answer.count == 0)
         answer.ttl = negative_ttl(&r, h.authorities);
     *ret_answer = answer;

@@ -93,7 +93,8 @@ struct dns_answer {
 };
 
 /*
- * The addresses that a server gave for (name, type A or AAAA), following aliases inside the answer.
+ * The addresses that a server gave for (name, type A or AAAA), following aliases inside the answer;
+ * SERVFAIL where they lead in a circle.
  * -1: not an answer to this question (id, name, type), or not one that can be read: whoever asked
  * goes on waiting for the right one.
  */
