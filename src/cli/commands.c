@@ -82,7 +82,9 @@ static const struct option_row globals[] = {
     {.name = "allow", .repeats = true, .kind = OPTION_TEXT, .value = "RULE",                       \
      .help = "a host or address that it may reach: *.example.com, example.com:22, 203.0.113.0/24; may be given several times"}, \
     {.name = "deny", .repeats = true, .kind = OPTION_TEXT, .value = "RULE",                        \
-     .help = "one that it may not reach; may be given several times"}
+     .help = "one that it may not reach; may be given several times"},                             \
+    FLAG("ipv6", "it has IPv6 beside IPv4"),                                                       \
+    FLAG("no-ipv6", "it has IPv4 only (default)")
 
 #define LIFE_OPTIONS                                                                               \
     TEXT("ttl", "SPAN", "how long it lives, from its start or from when this is set: 30m; none"),  \
@@ -440,6 +442,7 @@ static const struct option_row server_options[] = {
     CHOICE("storage", "auto|btrfs|plain", "where sandboxes keep their files (default: auto)"),
     CHOICE("network", "on|off", "whether sandboxes can have a network (default: on, where the machine can)"),
     TEXT("network-range", "CIDR", "their addresses, which nobody outside sees (default: 10.201.0.0/16)"),
+    TEXT("network-range6", "CIDR", "those of IPv6 (default: a /64 of fd00::/8 that follows from the data folder's id)"),
     TEXT("resolver", "ADDRESS,…", "name servers for them (default: those of /etc/resolv.conf)"),
     {.name = "egress-ca", .kind = OPTION_FILE, .value = "FILE",
      .help = "certificate authorities, as PEM, that hosts which get secrets are believed for (default: this machine's)"},

@@ -8,12 +8,14 @@
 #include <errno.h>
 #include <libgen.h>
 #include <linux/magic.h>
+#include <netinet/in.h>
 #include <pwd.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/vfs.h>
@@ -122,6 +124,32 @@ static void check_forwarding(const char *data, struct finding *f)
         finding_set(f, FINDING_OK,
                     "off: a server with networks turns it on, says so in its log, and leaves it on "
                     "(net.ipv4.ip_forward)");
+}
+
+/* Whether the kernel has a way to the IPv6 Internet: a datagram socket is connected without a
+ * packet. */
+static bool has_ipv6_route(void)
+{
+    const struct sockaddr_in6 public = {
+        .sin6_family = AF_INET6, .sin6_port = htons(9), .sin6_addr = {{{0x20}}}}; /* 2000:: */
+    _cleanup_fd_ int fd = socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    return fd >= 0 && connect(fd, (const struct sockaddr *)&public, sizeof(public)) == 0;
+}
+
+/* Only those need it who ask for IPv6 (warden/net_six.c says why it is not just turned on). */
+static void check_forwarding6(const char *data, struct finding *f)
+{
+    if (access("/proc/sys/net/ipv6", F_OK) < 0)
+        finding_set(f, FINDING_OK, "this kernel has no IPv6: sandboxes have IPv4 only");
+    else if (!has_ipv6_route())
+        finding_set(f, FINDING_OK,
+                    "this machine has no IPv6 route to the Internet: sandboxes have IPv4 only");
+    else if (doctor_number("/proc/sys/net/ipv6/conf/all/forwarding") == 1)
+        finding_set(f, FINDING_OK, "on");
+    else
+        finding_set(f, FINDING_OK,
+                    "off: turned on with the first sandbox that has IPv6, unless "
+                    "routes that were learned from advertisements would be lost");
 }
 
 static void check_ids(const char *data, struct finding *f)
@@ -302,6 +330,7 @@ const struct check_row doctor_host_checks[] = {
     {"mkfs.btrfs", check_mkfs},
     {"nft", check_nft},
     {"IPv4 forwarding", check_forwarding},
+    {"IPv6 forwarding", check_forwarding6},
     {"user id ranges", check_ids},
     {"disk space", check_space},
     {"open files", check_files},

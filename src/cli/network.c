@@ -62,6 +62,8 @@ void network_add(const struct args *args, yyjson_mut_doc *doc, yyjson_mut_val *s
         yyjson_mut_obj_add_str(doc, network, "mode", mode);
     add_list(args, "allow", doc, network);
     add_list(args, "deny", doc, network);
+    if (args_flag(args, "ipv6") || args_flag(args, "no-ipv6"))
+        yyjson_mut_obj_add_bool(doc, network, "ipv6", !args_flag(args, "no-ipv6"));
     if (key != NULL && yyjson_mut_obj_size(network) > 0)
         yyjson_mut_obj_add_val(doc, spec, key, network);
 }
@@ -110,6 +112,8 @@ static int print_network(yyjson_val *root, struct error *err)
     buf_addf(&out, "%-10s ", "Mode");
     text_add_plain(&out, client_text(root, "/mode"));
     buf_addc(&out, '\n');
+    if (yyjson_get_bool(yyjson_obj_get(root, "ipv6")))
+        buf_addf(&out, "%-10s on\n", "IPv6");
     write_list(&out, "Allow", yyjson_obj_get(root, "allow"));
     write_list(&out, "Deny", yyjson_obj_get(root, "deny"));
     yyjson_arr_foreach(headers, i, count, header)
@@ -150,7 +154,7 @@ int verb_network_set(struct invocation *inv, int *ret_status, struct error *err)
         return -1;
     if (yyjson_mut_obj_size(object) == 0)
         return error_set(err, ERROR_INVALID_ARGUMENT,
-                         "nothing to change: give --network, --allow, --deny or --header");
+                         "nothing to change: give --network, --allow, --deny, --ipv6 or --header");
     const char *method = args_flag(inv->args, "replace") ? "PUT" : "PATCH";
     if (sandbox_call(inv, method, args_word(inv->args, "NAME"), "network", doc, &root, err) < 0)
         return -1;

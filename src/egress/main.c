@@ -175,6 +175,7 @@ struct service {
     enum net_listener which;
     void (*serve)(struct egress *egress, int fd);
     const char *name;
+    bool six; /* for IPv6, which not every machine has */
 };
 
 /* A listener is asked for until it is there: at the first start the warden may be slower, and after
@@ -186,7 +187,10 @@ static void service_main(void *arg)
     struct error err;
     int fd;
     bool told = false;
-    while (warden_link_listen(&egress->warden, service->which, &fd, &err) != 0) {
+    enum net_listener which = service->which + (service->six ? NET_LISTEN_SIX : 0);
+    while (warden_link_listen(&egress->warden, which, &fd, &err) != 0) {
+        if (service->six && err.code == ERROR_NETWORK_UNAVAILABLE)
+            return;
         if (!told)
             log_info("waiting for the %s socket: %s", service->name, err.message);
         told = true;
@@ -207,11 +211,13 @@ static void control_main(void *arg)
     loop_stop(a->egress.loop);
 }
 
-static int start(struct arguments *a, struct service *services, size_t count, struct error *err)
+enum { SERVICES = 8 };
+
+static int start(struct arguments *a, struct service services[SERVICES], struct error *err)
 {
     if (co_spawn(a->egress.loop, control_main, a, NULL, err) != 0)
         return -1;
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < SERVICES; i++) {
         services[i].arguments = a;
         if (co_spawn(a->egress.loop, service_main, &services[i], NULL, err) != 0)
             return -1;
@@ -243,12 +249,16 @@ static unsigned flows_max(void)
 static int run(struct arguments *a, struct error *err)
 {
     struct egress *egress = &a->egress;
-    struct service services[] = {
+    struct service services[SERVICES] = {
         {.which = NET_LISTEN_DNS_UDP, .serve = dns_serve_udp, .name = "resolver's UDP"},
         {.which = NET_LISTEN_DNS_TCP, .serve = dns_serve_tcp, .name = "resolver's TCP"},
         {.which = NET_LISTEN_HTTP, .serve = http_proxy_serve, .name = "HTTP proxy's"},
         {.which = NET_LISTEN_TLS, .serve = tls_proxy_serve, .name = "TLS proxy's"},
     };
+    for (size_t i = 0; i < SERVICES / 2; i++) {
+        services[SERVICES / 2 + i] = services[i];
+        services[SERVICES / 2 + i].six = true;
+    }
     char resolvers[200];
     egress->loop = loop_new(err);
     if (egress->loop == NULL || reach_init(&egress->reach, egress->loop, err) != 0)
@@ -262,7 +272,7 @@ static int run(struct arguments *a, struct error *err)
         log_warn("%s: no names will be resolved", err->message);
     resolver_describe(&egress->resolver, resolvers, sizeof(resolvers));
     log_info("name servers: %s; at most %u connections", resolvers, egress->flows_max);
-    if (start(a, services, ARRAY_LEN(services), err) != 0)
+    if (start(a, services, err) != 0)
         return -1;
     return loop_run(egress->loop, err);
 }

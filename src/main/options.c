@@ -43,6 +43,7 @@ static const struct option_place places[] = {
     {"--storage", VALUE, offsetof(struct server_options, storage)},
     {"--network", VALUE, offsetof(struct server_options, network)},
     {"--network-range", VALUE, offsetof(struct server_options, network_range)},
+    {"--network-range6", VALUE, offsetof(struct server_options, network_range6)},
     {"--resolver", VALUE, offsetof(struct server_options, resolver)},
     {"--egress-ca", VALUE, offsetof(struct server_options, egress_ca)},
     {"--log-level", VALUE, offsetof(struct server_options, log_level)},
@@ -88,6 +89,23 @@ static int check_private(const char *list, struct error *err)
             return error_prefix(err, "--network-allow-private");
         list += len + (list[len] == ',');
     }
+    return 0;
+}
+
+/* As the warden has it. */
+static int check_range6(const char *text, struct error *err)
+{
+    struct net_prefix prefix;
+    static const struct net_prefix private = {.address = {NET_IPV6, {0xfc}}, .bits = 7};
+    if (text == NULL)
+        return 0;
+    if (net_prefix_parse(slice_of(text), &prefix, err) < 0)
+        return error_prefix(err, "--network-range6");
+    if (!net_prefix_within(&prefix, &private) || prefix.bits < 8 || prefix.bits > 96)
+        return error_set(err, ERROR_INVALID_ARGUMENT,
+                         "--network-range6: \"%.60s\" is not a part of fc00::/7 with 8 to 96 bits, "
+                         "such as fd12:3456:789a::/64",
+                         text);
     return 0;
 }
 
@@ -153,7 +171,8 @@ int server_options_parse(int argc, char **argv, struct server_options *ret_optio
                          "--no-auth with --cors-origin '*' would let in every page of every "
                          "browser on this machine: name the origins");
     if (check_admission(&options, err) < 0 || check_ports(&options, err) < 0 ||
-        check_private(options.network_private, err) < 0)
+        check_private(options.network_private, err) < 0 ||
+        check_range6(options.network_range6, err) < 0)
         return -1;
     *ret_options = options;
     return 0;

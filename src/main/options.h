@@ -14,17 +14,18 @@ struct server_options {
     const char *listen;
     const char *data;
     const char *user;
-    const char *public_url;    /* NULL: as each request's Host says */
-    const char *domain;        /* of sandboxes' host names; "off": they have none */
-    const char *ports;         /* of the host, as api/port_doors.h reads it */
-    const char *cors_origin;   /* NULL: every origin, but none with no_auth; "none" */
-    const char *volume_size;   /* as given: "20G"; NULL: the warden's default */
-    uint64_t volume_bytes;     /* what that is */
-    const char *storage;       /* auto, btrfs, plain */
-    const char *network;       /* on, off */
-    const char *network_range; /* of sandboxes' addresses; NULL: the warden's default */
-    const char *resolver;      /* name servers with commas: "10.0.0.2,[fd00::2]:5353"; NULL: those
-                                  of /etc/resolv.conf */
+    const char *public_url;     /* NULL: as each request's Host says */
+    const char *domain;         /* of sandboxes' host names; "off": they have none */
+    const char *ports;          /* of the host, as api/port_doors.h reads it */
+    const char *cors_origin;    /* NULL: every origin, but none with no_auth; "none" */
+    const char *volume_size;    /* as given: "20G"; NULL: the warden's default */
+    uint64_t volume_bytes;      /* what that is */
+    const char *storage;        /* auto, btrfs, plain */
+    const char *network;        /* on, off */
+    const char *network_range;  /* of sandboxes' addresses; NULL: the warden's default */
+    const char *network_range6; /* the same of IPv6 */
+    const char *resolver;       /* name servers with commas: "10.0.0.2,[fd00::2]:5353"; NULL: those
+                                   of /etc/resolv.conf */
     const char *egress_ca; /* a file of authorities that hosts of secrets are believed for; NULL:
                               the machine's */
     const char *log_level; /* error, warn, info, debug */

@@ -153,6 +153,10 @@ static int exec_warden(struct supervisor *s)
             argv[argc++] = "--network-range";
             argv[argc++] = s->options.network_range;
         }
+        if (s->options.network_range6 != NULL) {
+            argv[argc++] = "--network-range6";
+            argv[argc++] = s->options.network_range6;
+        }
     }
     execv(s->warden_path, (char **)argv);
     return -1;

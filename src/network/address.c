@@ -49,6 +49,9 @@ const struct net_range net_ranges[] = {
     V6(0xe000, 0, 0, 0, 4, "reserved", false),
     V6(0xf000, 0, 0, 0, 5, "reserved", false),
     V6(0xf800, 0, 0, 0, 6, "reserved", false),
+    V6(0xfd00, 0x00c1, 0, 0, 32, "metadata services", false),
+    V6(0xfd00, 0x0ec2, 0, 0, 32, "metadata services", false),
+    V6(0xfd20, 0x00ce, 0, 0, 32, "metadata services", false),
     V6(0xfc00, 0, 0, 0, 7, "private", true),
     V6(0xfe00, 0, 0, 0, 7, "link-local, multicast", false),
     /* In 2000::/3: tunnels, which carry an IPv4 address inside, and what is nobody's. */
@@ -234,6 +237,15 @@ const struct net_range *net_address_range(const struct net_address *address)
     return NULL;
 }
 
+/* The first one: what cannot be opened comes before the range that it is a part of. */
+static const struct net_range *range_around(const struct net_prefix *prefix)
+{
+    for (size_t i = 0; i < net_range_count; i++)
+        if (net_prefix_within(prefix, &net_ranges[i].prefix))
+            return &net_ranges[i];
+    return NULL;
+}
+
 int net_exceptions_add(struct net_exceptions *exceptions, struct slice text, struct error *err)
 {
     struct net_prefix prefix;
@@ -242,11 +254,11 @@ int net_exceptions_add(struct net_exceptions *exceptions, struct slice text, str
     if (exceptions->count == NET_EXCEPTIONS_MAX)
         return error_set(err, ERROR_LIMIT_EXCEEDED, "at most %d private ranges can be opened",
                          NET_EXCEPTIONS_MAX);
-    for (size_t i = 0; i < net_range_count; i++)
-        if (net_ranges[i].may_be_opened && net_prefix_within(&prefix, &net_ranges[i].prefix)) {
-            exceptions->items[exceptions->count++] = prefix;
-            return 0;
-        }
+    const struct net_range *range = range_around(&prefix);
+    if (range != NULL && range->may_be_opened) {
+        exceptions->items[exceptions->count++] = prefix;
+        return 0;
+    }
     return error_set(err, ERROR_INVALID_ARGUMENT,
                      "\"%.*s\" is no part of a private range that can be opened to sandboxes "
                      "(10.0.0.0/8, 172.16.0.0/12, 192.168.0.0/16, 100.64.0.0/10, 198.18.0.0/15, "
@@ -265,5 +277,6 @@ bool net_exceptions_have(const struct net_exceptions *exceptions, const struct n
 bool net_address_forbidden(const struct net_address *address,
                            const struct net_exceptions *exceptions)
 {
-    return net_address_range(address) != NULL && !net_exceptions_have(exceptions, address);
+    const struct net_range *range = net_address_range(address);
+    return range != NULL && !(range->may_be_opened && net_exceptions_have(exceptions, address));
 }

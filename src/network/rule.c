@@ -216,7 +216,7 @@ int net_rule_check(const struct net_rule *rule, const struct net_exceptions *exc
             range = &net_ranges[i];
     if (range == NULL)
         return 0;
-    for (size_t i = 0; exceptions != NULL && i < exceptions->count; i++)
+    for (size_t i = 0; range->may_be_opened && exceptions != NULL && i < exceptions->count; i++)
         if (net_prefix_overlap(&rule->prefix, &exceptions->items[i]))
             return 0;
     net_rule_text(rule, text);

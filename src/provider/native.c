@@ -210,6 +210,8 @@ static int native_start(struct provider *p, const struct plan *plan,
         *ret_started = (struct provider_started){.fresh = started.fresh != 0};
         if (started.address != NULL)
             snprintf(ret_started->address, sizeof(ret_started->address), "%s", started.address);
+        if (started.address6 != NULL)
+            snprintf(ret_started->address6, sizeof(ret_started->address6), "%s", started.address6);
     }
     arena_free(arena);
     return rc;

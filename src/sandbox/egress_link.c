@@ -61,6 +61,8 @@ static int tell(struct sandbox *sb, bool open, struct error *err)
         .id = sb->id, .address = sb->network.address, .workspace = sb->workspace};
     if (sb->network.address[0] == '\0')
         return 0;
+    if (sb->network.ipv6 && sb->network.address6[0] != '\0')
+        set.address6 = sb->network.address6;
     if (open)
         set.policy = (struct slice){sb->network.packed, sb->network.packed_len};
     if (call(sb->owner, &egress_set_schema, &set, err) < 0)

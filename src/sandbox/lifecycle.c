@@ -52,7 +52,7 @@ static int take_address(void *ctx, const struct warden_entry *entry, struct erro
 {
     struct sandbox *sb = ctx;
     if (strcmp(entry->id, sb->id) == 0)
-        sandbox_network_at(sb, entry->address);
+        sandbox_network_at(sb, entry->address, entry->address6);
     return 0;
 }
 
@@ -65,7 +65,7 @@ static int start_once(struct sandbox *sb, struct error *err)
         return -1;
     sb->exited = false;
     if (p->ops->start(p, &plan, &started, err) == 0) {
-        sandbox_network_at(sb, started.address);
+        sandbox_network_at(sb, started.address, started.address6);
     } else {
         if (err->code != ERROR_ALREADY_RUNNING)
             return -1;

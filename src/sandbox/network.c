@@ -34,7 +34,7 @@ static size_t add_rules(struct plan_net_rule *out, size_t count, const struct ne
                         size_t rule_count, uint8_t verdict)
 {
     for (size_t i = 0; i < rule_count; i++)
-        if (rules[i].kind == NET_RULE_PREFIX && rules[i].prefix.address.family == NET_IPV4)
+        if (rules[i].kind == NET_RULE_PREFIX)
             out[count++] = kernel_rule(&rules[i], verdict);
     return count;
 }
@@ -76,7 +76,9 @@ int sandbox_network_load(struct sandbox *sb, struct slice packed, struct error *
     network.mode = policy.mode;
     network.proxied = net_policy_proxied(&policy);
     network.has_headers = policy.header_count > 0;
+    network.ipv6 = policy.ipv6;
     memcpy(network.address, sb->network.address, sizeof(network.address));
+    memcpy(network.address6, sb->network.address6, sizeof(network.address6));
     sandbox_network_release(sb);
     sb->network = network;
     return 0;
@@ -89,10 +91,12 @@ void sandbox_network_release(struct sandbox *sb)
     sb->network = (struct sandbox_network){0};
 }
 
-void sandbox_network_at(struct sandbox *sb, const char *address)
+void sandbox_network_at(struct sandbox *sb, const char *address, const char *address6)
 {
     snprintf(sb->network.address, sizeof(sb->network.address), "%s",
              address == NULL ? "" : address);
+    snprintf(sb->network.address6, sizeof(sb->network.address6), "%s",
+             address6 == NULL ? "" : address6);
 }
 
 _Static_assert((int)NET_NONE == PLAN_NETWORK_NONE && (int)NET_ISOLATED == PLAN_NETWORK_ISOLATED &&
@@ -106,7 +110,8 @@ void sandbox_network_plan(const struct sandbox *sb, struct plan *plan)
     if (network->mode == NET_NONE)
         return;
     plan->network = network->mode;
-    plan->network_flags = network->proxied ? PLAN_NETWORK_PROXIED : 0;
+    plan->network_flags =
+        (network->proxied ? PLAN_NETWORK_PROXIED : 0) | (network->ipv6 ? PLAN_NETWORK_IPV6 : 0);
     plan->network_in_bytes = sb->limits.network_in;
     plan->network_out_bytes = sb->limits.network_out;
     plan->network_rules =
@@ -168,7 +173,7 @@ void sandbox_network_stopped(struct sandbox *sb)
         return;
     if (!has_heir(sb) && egress_tell(sb, &err) < 0)
         log_warn("sandbox %s: its network: %s", sb->id, err.message);
-    sandbox_network_at(sb, NULL);
+    sandbox_network_at(sb, NULL, NULL);
 }
 
 void networks_look(struct sandboxes *s)
@@ -309,6 +314,20 @@ const char *sandboxes_network_reason(struct sandboxes *s)
     return s->networks.available ? NULL : s->networks.reason;
 }
 
+/* Asked anew each time: a machine's routes come and go. */
+static int check_ipv6(struct sandboxes *s, struct error *err)
+{
+    struct provider *p = s->provider;
+    struct warden_machine machine;
+    struct arena *arena = arena_new();
+    int r = p->ops->machine(p, arena, &machine, err);
+    if (r == 0 && machine.ipv6 != NULL)
+        r = error_set(err, ERROR_NETWORK_UNAVAILABLE,
+                      "spec.network.ipv6: sandboxes have IPv4 only here: %s", machine.ipv6);
+    arena_free(arena);
+    return r;
+}
+
 static int check_policy(struct sandboxes *s, const struct net_policy *policy,
                         const struct trust_options *options, bool may_loosen, struct error *err)
 {
@@ -321,10 +340,7 @@ static int check_policy(struct sandboxes *s, const struct net_policy *policy,
     if (!s->networks.available)
         return error_set(err, ERROR_NETWORK_UNAVAILABLE,
                          "spec.network: sandboxes have no network here: %s", s->networks.reason);
-    if (policy->ipv6)
-        return error_set(err, ERROR_NETWORK_UNAVAILABLE,
-                         "spec.network.ipv6: sandboxes have IPv4 only here");
-    return 0;
+    return policy->ipv6 ? check_ipv6(s, err) : 0;
 }
 
 static int pack(const struct net_policy *policy, struct arena *arena, struct slice *ret_packed,

@@ -18,7 +18,9 @@ struct sandbox_network {
     bool has_headers;
     struct plan_net_rule *rules; /* for the kernel, in the order they are looked at; owned */
     size_t rule_count;
-    char address[NET_ADDRESS_TEXT]; /* "": it was not started with a network */
+    bool ipv6;
+    char address[NET_ADDRESS_TEXT];  /* "": it was not started with a network */
+    char address6[NET_ADDRESS_TEXT]; /* that it uses if its policy has IPv6; "": none here */
     unsigned told; /* over which connection the egress process was told before it ran; 0: none */
 };
 
@@ -53,7 +55,7 @@ int sandbox_network_agrees(const struct sandbox *sb, const struct trust_request 
 /* The plan's part; borrowed from the sandbox. */
 void sandbox_network_plan(const struct sandbox *sb, struct plan *plan);
 /* What the provider said where it is; NULL: nowhere. */
-void sandbox_network_at(struct sandbox *sb, const char *address);
+void sandbox_network_at(struct sandbox *sb, const char *address, const char *address6);
 /* On a coroutine: the warden is told what holds for it, which may run for nobody yet. */
 int sandbox_network_set(struct sandbox *sb, struct error *err);
 /* On a coroutine: both are told what holds for a sandbox that runs. */

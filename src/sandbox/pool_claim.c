@@ -62,7 +62,7 @@ struct spare *pools_take(struct sandbox *sb)
         return NULL;
     }
     memcpy(sb->id, spare->id, sizeof(spare->id));
-    sandbox_network_at(sb, spare->address);
+    sandbox_network_at(sb, spare->address, spare->address6);
     sb->unclaimed = true;
     sb->limits_stay = memcmp(&sb->limits, &pool->model->limits, sizeof(sb->limits)) == 0;
     admission_release(&s->admission, &spare->promise); /* the sandbox has one of its own */

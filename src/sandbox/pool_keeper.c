@@ -141,6 +141,7 @@ static int make_spare(struct spare *spare, struct sandbox *model, const char *po
     if (s->provider->ops->start(s->provider, &plan, &started, err) < 0)
         return -1;
     memcpy(spare->address, started.address, sizeof(spare->address));
+    memcpy(spare->address6, started.address6, sizeof(spare->address6));
     return 0;
 }
 

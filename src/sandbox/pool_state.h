@@ -24,6 +24,7 @@ struct spare {
     struct promise promise; /* it counts for admission like any other */
     int64_t made_ms;        /* by the loop's clock */
     char address[NET_ADDRESS_TEXT];
+    char address6[NET_ADDRESS_TEXT];
     struct spare *next; /* READY: the next younger one */
     UT_hash_handle hh;  /* by id */
 };

@@ -22,6 +22,7 @@
 struct found {
     char id[33];
     char address[NET_ADDRESS_TEXT];
+    char address6[NET_ADDRESS_TEXT];
     bool running;
     UT_hash_handle hh;
 };
@@ -50,6 +51,9 @@ static int census_add(void *ctx, const struct warden_entry *entry, struct error 
     item->running = entry->running != 0;
     if (entry->address != NULL)
         memcpy(item->address, entry->address, strnlen(entry->address, sizeof(item->address) - 1));
+    if (entry->address6 != NULL)
+        memcpy(item->address6, entry->address6,
+               strnlen(entry->address6, sizeof(item->address6) - 1));
     HASH_ADD_STR(census->items, id, item);
     return 0;
 }
@@ -61,7 +65,8 @@ static void restore_network(struct sandbox *sb, const struct census *census)
     struct error err;
     struct found *item;
     HASH_FIND_STR(census->items, sb->id, item);
-    sandbox_network_at(sb, item == NULL ? NULL : item->address);
+    sandbox_network_at(sb, item == NULL ? NULL : item->address,
+                       item == NULL ? NULL : item->address6);
     if (sb->network.address[0] != '\0' && !sb->unclaimed &&
         sandbox_with_patience(sb, sandbox_network_set, &err) < 0)
         log_error("sandbox %s: its network: %s", sb->id, err.message);

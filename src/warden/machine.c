@@ -67,13 +67,17 @@ static void describe_io(const struct warden *warden, char *text, size_t size,
 void machine_answer(struct connection *connection, uint32_t id)
 {
     const struct warden *warden = connection->warden;
-    char io[256];
+    char io[256], six[SIX_WHY_MAX];
     struct warden_machine machine = {.disk_io = io};
     measure_disk(warden, &machine);
     describe_io(warden, io, sizeof(io), &machine);
     machine.memory_bandwidth = warden->resctrl.why;
     if (warden->resctrl.fd >= 0)
         machine.flags |= MACHINE_LIMITS_MEMORY_BANDWIDTH;
+    if (!warden->net.on)
+        machine.ipv6 = warden->net.why;
+    else if (six_hindered(&warden->net.router, six, sizeof(six)))
+        machine.ipv6 = six;
     wire_encode(&connection->out, &warden_machine_schema, id, &machine);
     connection_flush(connection);
 }

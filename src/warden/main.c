@@ -90,6 +90,15 @@ static int take_network_range(struct arguments *arguments, const char *value)
     return router_parse_range(value, &range, &bits, &err);
 }
 
+static int take_network_range6(struct arguments *arguments, const char *value)
+{
+    struct six_address range;
+    unsigned bits;
+    struct error err;
+    arguments->options.net.router.range6 = value;
+    return six_parse_range(value, &range, &bits, &err);
+}
+
 static int take_network_open(struct arguments *arguments, const char *value)
 {
     arguments->options.net.router.opened = value;
@@ -170,6 +179,8 @@ static const struct option_row {
     {"--network", "on|off", take_network, "whether sandboxes can have one; default: off"},
     {"--network-range", "CIDR", take_network_range,
      "sandboxes' addresses; default: " NET_DEFAULT_RANGE},
+    {"--network-range6", "CIDR", take_network_range6,
+     "those of IPv6; default: a part of fd00::/8 that nobody else has"},
     {"--network-open", "CIDR,…", take_network_open, "private ranges that they may reach"},
     {"--resolvers", "ADDRESS,…", take_resolvers, "that the egress process asks"},
     {"--egress-user", "UID", take_egress_user, "whom the egress process runs as"},

@@ -26,8 +26,9 @@
 #include "warden/net_rules.h"
 #include "warden/warden.h"
 
-#define KIB (UINT64_C(1) << 10)
-#define TIB (UINT64_C(1) << 40)
+#define KIB           (UINT64_C(1) << 10)
+#define TIB           (UINT64_C(1) << 40)
+#define NETWORK_FLAGS ((uint64_t)(PLAN_NETWORK_PROXIED | PLAN_NETWORK_IPV6))
 
 enum { TAKE_TRIES = 64, LISTEN_BACKLOG = 512 };
 
@@ -44,14 +45,13 @@ struct net_wish net_wish_of_plan(const struct plan *plan)
 
 static bool rule_valid(const struct plan_net_rule *rule)
 {
-    static const uint8_t zeros[12];
-    uint32_t address;
-    memcpy(&address, rule->address, sizeof(address));
-    if (rule->family != 4 || rule->bits > 32 || rule->verdict > PLAN_RULE_ALLOW ||
-        memcmp(rule->address + 4, zeros, sizeof(zeros)) != 0)
+    unsigned most = rule->family == 4 ? 32 : 128;
+    if ((rule->family != 4 && rule->family != 6) || rule->bits > most ||
+        rule->verdict > PLAN_RULE_ALLOW)
         return false;
-    if (rule->bits < 32 && (ntohl(address) & UINT32_MAX >> rule->bits) != 0)
-        return false;
+    for (unsigned bit = rule->bits; bit < 8 * sizeof(rule->address); bit++)
+        if (rule->address[bit / 8] & 0x80 >> bit % 8)
+            return false;
     return (rule->protocol == 0 || rule->protocol == IPPROTO_TCP ||
             rule->protocol == IPPROTO_UDP) &&
            rule->first_port <= rule->last_port;
@@ -65,7 +65,7 @@ static bool rate_valid(uint64_t rate)
 int net_wish_check(const struct net_wish *wish, struct error *err)
 {
     struct plan_net_rule rule;
-    if (wish->mode > PLAN_NETWORK_FULL || wish->flags & ~(uint64_t)PLAN_NETWORK_PROXIED)
+    if (wish->mode > PLAN_NETWORK_FULL || wish->flags & ~NETWORK_FLAGS)
         return error_set(err, ERROR_INVALID_ARGUMENT, "there is no such mode of network");
     if (!rate_valid(wish->in_bytes) || !rate_valid(wish->out_bytes))
         return error_set(err, ERROR_INVALID_ARGUMENT,
@@ -107,7 +107,8 @@ static uint32_t make_mark(struct warden *warden, const struct net_wish *wish)
         return 0;
     next_generation(warden);
     bool proxied = wish->mode == PLAN_NETWORK_ALLOWLIST || wish->flags & PLAN_NETWORK_PROXIED;
-    return (uint32_t)wish->mode | (proxied ? NET_MARK_PROXIED : 0) |
+    bool six = wish->flags & PLAN_NETWORK_IPV6;
+    return (uint32_t)wish->mode | (proxied ? NET_MARK_PROXIED : 0) | (six ? NET_MARK_IPV6 : 0) |
            net->generation << NET_GENERATION_SHIFT;
 }
 
@@ -241,6 +242,7 @@ static struct filter_entry entry_of(const struct warden *warden, const struct sa
     pair_name(net->index, name);
     return (struct filter_entry){.interface = name,
                                  .address = pair_address(&warden->net.router, net->index),
+                                 .six = six_address(&warden->net.router, net->index),
                                  .mark = net->mark,
                                  .ruled = net->ruled};
 }
@@ -305,6 +307,9 @@ int net_attach(struct warden *warden, struct sandbox *sandbox, const struct net_
     char name[NET_NAME_SIZE];
     const struct filter_entry entry = entry_of(warden, &sandbox->net, name);
     struct netlink *rules = &warden->net.router.rules;
+    if ((entry.mark & NET_MARK_IPV6) != 0 &&
+        six_enable(&warden->net.router, sandbox->net.index, pair->network_namespace, err) < 0)
+        return -1;
     int r = filter_change(rules, NULL, &entry, wish->rules, err);
     if (r < 0 && err->sys == EEXIST) { /* of somebody whose record was lost */
         filter_purge(rules, &entry);
@@ -337,7 +342,9 @@ int net_change(struct warden *warden, struct sandbox *sandbox, const struct net_
     sandbox->net.mark = make_mark(warden, wish);
     sandbox->net.ruled = wish->rules.len > 0;
     const struct filter_entry entry = entry_of(warden, &sandbox->net, name);
-    if (sandbox_save_running(sandbox, err) < 0) {
+    bool six = entry.mark & NET_MARK_IPV6, had_six = old.mark & NET_MARK_IPV6;
+    if ((six && six_enable(&warden->net.router, before.index, sandbox->pidfd.fd, err) < 0) ||
+        sandbox_save_running(sandbox, err) < 0) {
         sandbox->net = before;
         return -1;
     }
@@ -350,6 +357,8 @@ int net_change(struct warden *warden, struct sandbox *sandbox, const struct net_
         sandbox->net = before;
         return -1;
     }
+    if (had_six && !six)
+        six_disable(&warden->net.router, before.index, sandbox->pidfd.fd);
     bool limited = wish->in_bytes != 0 || wish->out_bytes != 0;
     if (!limited && !sandbox->net.limited)
         return 0;
@@ -381,6 +390,17 @@ const char *net_address(const struct warden *warden, const struct sandbox *sandb
     return inet_ntop(AF_INET, &in, out, NET_ADDRESS_SIZE);
 }
 
+const char *net_address6(const struct warden *warden, const struct sandbox *sandbox,
+                         char out[SIX_TEXT])
+{
+    const struct router *router = &warden->net.router;
+    if (sandbox->net.index < 0 || !warden->net.on || !router->six.on)
+        return NULL;
+    const struct six_address own = six_address(router, sandbox->net.index);
+    six_text(&own, out);
+    return out;
+}
+
 void net_sample(struct warden *warden, const struct sandbox *sandbox, struct warden_sample *sample)
 {
     struct link_counters counters;
@@ -398,10 +418,23 @@ void net_sample(struct warden *warden, const struct sandbox *sandbox, struct war
 
 /* ---- the egress process ---- */
 
-static struct sandbox *find_by_address(struct warden *warden, uint32_t address)
+/* Of either family. NULL: nobody has it, or may use it. */
+static struct sandbox *find_by_address(struct warden *warden, struct slice address)
 {
+    const struct router *router = &warden->net.router;
+    struct six_address six;
+    uint32_t four;
+    int64_t index;
+    if (address.len == sizeof(six)) {
+        memcpy(&six, address.data, sizeof(six));
+        index = six_index(router, &six);
+    } else {
+        memcpy(&four, address.data, sizeof(four));
+        index = (int64_t)ntohl(four) - pair_address(router, 0);
+    }
     for (struct sandbox *s = warden->sandboxes; s != NULL; s = s->by_id.next)
-        if (s->net.index >= 0 && pair_address(&warden->net.router, s->net.index) == address)
+        if (s->net.index >= 0 && s->net.index == index && s->net.mark != 0 &&
+            (address.len == sizeof(four) || s->net.mark & NET_MARK_IPV6))
             return s;
     return NULL;
 }
@@ -422,50 +455,70 @@ static int count_admission(struct sandbox *sandbox, const struct admission *admi
 
 int net_admit(struct warden *warden, const struct warden_net_admit *request, struct error *err)
 {
-    uint32_t from, to;
-    if (request->sandbox.len != sizeof(from) || request->address.len != sizeof(to) ||
+    bool six = request->sandbox.len == SIX_SIZE;
+    if ((!six && request->sandbox.len != sizeof(uint32_t)) ||
+        request->address.len != request->sandbox.len ||
         (request->protocol != IPPROTO_TCP && request->protocol != IPPROTO_UDP) ||
         request->port == 0 || request->port > UINT16_MAX || request->last_port > UINT16_MAX ||
         (request->last_port != 0 && request->last_port < request->port) || request->ttl_s == 0)
         return error_set(err, ERROR_INVALID_ARGUMENT, "not an address to admit");
-    memcpy(&from, request->sandbox.data, sizeof(from));
-    memcpy(&to, request->address.data, sizeof(to));
-    struct sandbox *sandbox = warden->net.on ? find_by_address(warden, ntohl(from)) : NULL;
-    if (sandbox == NULL || sandbox->net.mark == 0)
+    struct sandbox *sandbox = warden->net.on ? find_by_address(warden, request->sandbox) : NULL;
+    if (sandbox == NULL)
         return error_set(err, ERROR_NOT_RUNNING, "no sandbox has this address");
     uint64_t ttl = request->ttl_s > NET_ADMIT_TTL_MAX_S ? NET_ADMIT_TTL_MAX_S : request->ttl_s;
     uint64_t last = request->last_port == 0 ? request->port : request->last_port;
-    const struct admission admission = {.mark = sandbox->net.mark,
-                                        .to = ntohl(to),
-                                        .protocol = (uint8_t)request->protocol,
-                                        .first_port = (uint16_t)request->port,
-                                        .last_port = (uint16_t)last,
-                                        .seconds = (uint32_t)ttl};
+    struct admission admission = {.mark = sandbox->net.mark,
+                                  .ipv6 = six,
+                                  .protocol = (uint8_t)request->protocol,
+                                  .first_port = (uint16_t)request->port,
+                                  .last_port = (uint16_t)last,
+                                  .seconds = (uint32_t)ttl};
+    memcpy(&admission.to, request->address.data, request->address.len);
     if (count_admission(sandbox, &admission, err) < 0)
         return -1;
     return filter_admit(&warden->net.router.rules, &admission, err);
 }
 
+union socket_address {
+    struct sockaddr any;
+    struct sockaddr_in four;
+    struct sockaddr_in6 six;
+};
+
 struct listening {
-    uint32_t gateway;
+    union socket_address address;
     int type;
-    uint16_t port;
     int fd;
 };
+
+static union socket_address gateway_address(const struct router *router, bool six, uint16_t port)
+{
+    union socket_address address = {.any = {0}};
+    if (six) {
+        address.six = (struct sockaddr_in6){.sin6_family = AF_INET6, .sin6_port = htons(port)};
+        memcpy(&address.six.sin6_addr, &router->six.gateway, sizeof(router->six.gateway));
+    } else {
+        address.four = (struct sockaddr_in){.sin_family = AF_INET,
+                                            .sin_port = htons(port),
+                                            .sin_addr.s_addr = htonl(router->gateway)};
+    }
+    return address;
+}
 
 static int listen_inside(void *arg, struct error *err)
 {
     struct listening *listening = arg;
-    const int on = 1;
-    const struct sockaddr_in address = {.sin_family = AF_INET,
-                                        .sin_port = htons(listening->port),
-                                        .sin_addr.s_addr = htonl(listening->gateway)};
-    _cleanup_fd_ int fd = socket(AF_INET, listening->type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    const int on = 1, family = listening->address.any.sa_family;
+    const socklen_t len =
+        family == AF_INET6 ? sizeof(listening->address.six) : sizeof(listening->address.four);
+    _cleanup_fd_ int fd = socket(family, listening->type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0)
         return error_sys(err, "a socket in the router");
+    if (family == AF_INET6)
+        setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof(on));
     if (listening->type == SOCK_STREAM)
         setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-    if (bind(fd, (const struct sockaddr *)&address, sizeof(address)) < 0 ||
+    if (bind(fd, &listening->address.any, len) < 0 ||
         (listening->type == SOCK_STREAM && listen(fd, LISTEN_BACKLOG) < 0))
         return error_sys_as(err, ERROR_UNAVAILABLE, "listening in the router");
     listening->fd = steal_fd(&fd);
@@ -484,13 +537,20 @@ int net_listen_socket(struct warden *warden, uint64_t which, int *ret_fd, struct
         [NET_LISTEN_TLS] = {SOCK_STREAM, NET_PORT_TLS},
     };
     const struct router *router = &warden->net.router;
+    bool six = which > NET_LISTEN_SIX && which <= 2 * NET_LISTEN_SIX;
+    if (six)
+        which -= NET_LISTEN_SIX;
     if (which == 0 || which >= ARRAY_LEN(rows))
         return error_set(err, ERROR_INVALID_ARGUMENT, "there is no such socket");
     if (!warden->net.on)
         return error_set(err, ERROR_UNAVAILABLE, "there is no network for sandboxes: %s",
                          warden->net.why);
-    struct listening listening = {
-        .gateway = router->gateway, .type = rows[which].type, .port = rows[which].port, .fd = -1};
+    if (six && !router->six.on)
+        return error_set(err, ERROR_NETWORK_UNAVAILABLE, "there is no IPv6 for sandboxes: %s",
+                         router->six.why);
+    struct listening listening = {.address = gateway_address(router, six, rows[which].port),
+                                  .type = rows[which].type,
+                                  .fd = -1};
     if (router_within(router, router->fd, listen_inside, &listening, err) < 0)
         return -1;
     *ret_fd = listening.fd;

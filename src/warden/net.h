@@ -103,9 +103,11 @@ int net_change(struct warden *warden, struct sandbox *sandbox, const struct net_
 /* Nothing of it passes any more; its interface goes with its namespace. */
 void net_detach(struct warden *warden, struct sandbox *sandbox);
 
-/* "10.201.0.7"; NULL when it has none. */
+/* "10.201.0.7"; NULL when it has none. The other one is that of IPv6, which it need not use. */
 const char *net_address(const struct warden *warden, const struct sandbox *sandbox,
                         char out[NET_ADDRESS_SIZE]);
+const char *net_address6(const struct warden *warden, const struct sandbox *sandbox,
+                         char out[SIX_TEXT]);
 
 /* Fills in the network's part. */
 void net_sample(struct warden *warden, const struct sandbox *sandbox, struct warden_sample *sample);

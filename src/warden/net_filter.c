@@ -14,7 +14,6 @@
 #include <linux/netfilter/nf_tables.h>
 #include <linux/netfilter/nfnetlink.h>
 #include <linux/netlink.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -23,7 +22,12 @@
 
 #define _cleanup_requests_ _cleanup_(nl_release)
 
-enum { CHAIN_NAME_SIZE = 20, IFNAME_KEY = 16, REGISTER = NFT_REG32_00 };
+enum {
+    CHAIN_NAME_SIZE = 20,
+    IFNAME_KEY = 16,
+    ADMISSION_KEY_MAX = 28, /* generation, IPv6 address, protocol, port */
+    REGISTER = NFT_REG32_00,
+};
 
 /* ---- transactions ---- */
 
@@ -121,6 +125,20 @@ static void change_source(struct nl_requests *requests, bool add, const struct f
         &(struct element){.set = "sb", .key = &key, .key_len = sizeof(key), .mark = &entry->mark});
 }
 
+struct source6_key {
+    char interface[IFNAME_KEY];
+    struct six_address address;
+};
+
+static void change_source6(struct nl_requests *requests, bool add, const struct filter_entry *entry)
+{
+    struct source6_key key = {.address = entry->six};
+    memcpy(key.interface, entry->interface, strnlen(entry->interface, IFNAME_KEY - 1));
+    change_element(
+        requests, add,
+        &(struct element){.set = "sb6", .key = &key, .key_len = sizeof(key), .mark = &entry->mark});
+}
+
 static void change_live(struct nl_requests *requests, bool add, const struct filter_entry *entry)
 {
     uint32_t generation = entry->mark & NET_MARK_GENERATION;
@@ -190,14 +208,15 @@ static void load_payload(struct nl_requests *requests, uint32_t base, uint32_t o
     expression_end(requests, nests);
 }
 
-static void mask_register(struct nl_requests *requests, uint32_t mask, uint32_t xor)
+static void mask_register(struct nl_requests *requests, const void *mask, const void * xor,
+                          uint32_t len)
 {
     struct nests nests = expression(requests, "bitwise");
     nl_be32(requests, NFTA_BITWISE_SREG, REGISTER);
     nl_be32(requests, NFTA_BITWISE_DREG, REGISTER);
-    nl_be32(requests, NFTA_BITWISE_LEN, sizeof(mask));
-    add_data(requests, NFTA_BITWISE_MASK, &mask, sizeof(mask));
-    add_data(requests, NFTA_BITWISE_XOR, &xor, sizeof(xor));
+    nl_be32(requests, NFTA_BITWISE_LEN, len);
+    add_data(requests, NFTA_BITWISE_MASK, mask, len);
+    add_data(requests, NFTA_BITWISE_XOR, xor, len);
     expression_end(requests, nests);
 }
 
@@ -218,15 +237,29 @@ static void load_meta(struct nl_requests *requests, uint32_t key)
     expression_end(requests, nests);
 }
 
+static void match_family(struct nl_requests *requests, const struct plan_net_rule *rule)
+{
+    const uint8_t family = rule->family == 4 ? NFPROTO_IPV4 : NFPROTO_IPV6;
+    load_meta(requests, NFT_META_NFPROTO);
+    compare(requests, NFT_CMP_EQ, &family, sizeof(family));
+}
+
 static void match_address(struct nl_requests *requests, const struct plan_net_rule *rule)
 {
-    enum { IPV4_DESTINATION = 16, IPV4_SIZE = 4 };
+    enum { IPV4_DESTINATION = 16, IPV4_SIZE = 4, IPV6_DESTINATION = 24 };
+    static const unsigned char zeros[SIX_SIZE];
+    const bool four = rule->family == 4;
+    const uint32_t size = four ? IPV4_SIZE : SIX_SIZE;
+    unsigned char mask[SIX_SIZE] = {0};
     if (rule->bits == 0)
         return;
-    load_payload(requests, NFT_PAYLOAD_NETWORK_HEADER, IPV4_DESTINATION, IPV4_SIZE);
-    if (rule->bits < 32)
-        mask_register(requests, htonl(~UINT32_C(0) << (32 - rule->bits)), 0);
-    compare(requests, NFT_CMP_EQ, rule->address, IPV4_SIZE);
+    for (unsigned bit = 0; bit < rule->bits; bit++)
+        mask[bit / 8] |= (unsigned char)(0x80 >> bit % 8);
+    load_payload(requests, NFT_PAYLOAD_NETWORK_HEADER, four ? IPV4_DESTINATION : IPV6_DESTINATION,
+                 size);
+    if (rule->bits < 8 * size)
+        mask_register(requests, mask, zeros, size);
+    compare(requests, NFT_CMP_EQ, rule->address, size);
 }
 
 static void match_port(struct nl_requests *requests, const struct plan_net_rule *rule,
@@ -245,8 +278,9 @@ static void match_port(struct nl_requests *requests, const struct plan_net_rule 
 
 static void set_mark(struct nl_requests *requests, uint32_t bit)
 {
+    const uint32_t rest = ~bit;
     load_meta(requests, NFT_META_MARK);
-    mask_register(requests, ~bit, bit);
+    mask_register(requests, &rest, &bit, sizeof(bit));
     struct nests nests = expression(requests, "meta");
     nl_be32(requests, NFTA_META_KEY, NFT_META_MARK);
     nl_be32(requests, NFTA_META_SREG, REGISTER);
@@ -257,13 +291,20 @@ static void set_mark(struct nl_requests *requests, uint32_t bit)
     expression_end(requests, nests);
 }
 
-static void add_rule(struct nl_requests *requests, const char *chain,
+struct own_chain {
+    const char *name;
+    bool both; /* packets of both families come here */
+};
+
+static void add_rule(struct nl_requests *requests, const struct own_chain *chain,
                      const struct plan_net_rule *rule, uint8_t protocol)
 {
     begin(requests, NFT_MSG_NEWRULE, NLM_F_CREATE | NLM_F_APPEND);
     nl_string(requests, NFTA_RULE_TABLE, NET_TABLE);
-    nl_string(requests, NFTA_RULE_CHAIN, chain);
+    nl_string(requests, NFTA_RULE_CHAIN, chain->name);
     size_t list = nl_nest(requests, NFTA_RULE_EXPRESSIONS);
+    if (chain->both)
+        match_family(requests, rule);
     match_address(requests, rule);
     if (protocol != 0)
         match_port(requests, rule, protocol);
@@ -273,11 +314,14 @@ static void add_rule(struct nl_requests *requests, const char *chain,
 }
 
 /* In the order given: each of them ends the walk where it fits. */
-static void add_rules(struct nl_requests *requests, const char *chain, struct slice rules)
+static void add_rules(struct nl_requests *requests, const struct own_chain *chain,
+                      struct slice rules)
 {
     struct plan_net_rule rule;
     for (size_t at = 0; at + sizeof(rule) <= rules.len; at += sizeof(rule)) {
         memcpy(&rule, rules.data + at, sizeof(rule));
+        if (rule.family != 4 && !chain->both)
+            continue;
         bool all_ports = rule.first_port <= 1 && rule.last_port == UINT16_MAX;
         if (rule.protocol != 0 || all_ports) {
             add_rule(requests, chain, &rule, rule.protocol);
@@ -297,12 +341,15 @@ static void add_all(struct nl_requests *requests, const struct filter_entry *ent
     if (entry->mark == 0)
         return;
     change_source(requests, true, entry);
+    if (entry->mark & NET_MARK_IPV6)
+        change_source6(requests, true, entry);
     change_live(requests, true, entry);
     if (!entry->ruled)
         return;
     chain_name(entry, chain);
     change_chain(requests, true, chain);
-    add_rules(requests, chain, rules);
+    const struct own_chain own = {.name = chain, .both = (entry->mark & NET_MARK_IPV6) != 0};
+    add_rules(requests, &own, rules);
     change_jump(requests, true, entry, chain);
 }
 
@@ -312,6 +359,8 @@ static void remove_all(struct nl_requests *requests, const struct filter_entry *
     if (entry->mark == 0)
         return;
     change_source(requests, false, entry);
+    if (entry->mark & NET_MARK_IPV6)
+        change_source6(requests, false, entry);
     change_live(requests, false, entry);
     if (!entry->ruled)
         return;
@@ -343,11 +392,13 @@ void filter_purge(struct netlink *rules_socket, const struct filter_entry *entry
     struct error err;
     char chain[CHAIN_NAME_SIZE];
     chain_name(entry, chain);
-    for (int part = 0; part < 4; part++) {
+    for (int part = 0; part < 5; part++) {
         _cleanup_requests_ struct nl_requests requests = NL_REQUESTS_INIT;
         transaction_begin(&requests);
         if (part == 0)
             change_source(&requests, false, entry);
+        else if (part == 4)
+            change_source6(&requests, false, entry);
         else if (part == 1)
             change_live(&requests, false, entry);
         else if (part == 2)
@@ -360,33 +411,57 @@ void filter_purge(struct netlink *rules_socket, const struct filter_entry *entry
     }
 }
 
+/* Each part of a key takes whole words. */
 struct admission_key {
-    uint32_t generation, to;
-    uint8_t protocol[4];
-    uint16_t port[2];
+    unsigned char bytes[ADMISSION_KEY_MAX];
+    size_t len;
 };
+
+static void add_part(struct admission_key *key, const void *value, size_t len)
+{
+    memcpy(key->bytes + key->len, value, len);
+    key->len += (len + 3) / 4 * 4;
+}
+
+static struct admission_key admission_key(const struct admission *admission, uint32_t generation,
+                                          const uint16_t *port)
+{
+    struct admission_key key = {.len = 0};
+    add_part(&key, &generation, sizeof(generation));
+    add_part(&key, &admission->to, admission->ipv6 ? SIX_SIZE : sizeof(uint32_t));
+    add_part(&key, &admission->protocol, sizeof(admission->protocol));
+    if (port != NULL) {
+        const uint16_t swapped = htons(*port);
+        add_part(&key, &swapped, sizeof(swapped));
+    }
+    return key;
+}
+
+enum admission_set { ADMIT_PORT, ADMIT_ALL, ADMIT_RANGE };
 
 /* All ports, one port and a range are in sets of their own: the kernel finds the first two in one
  * step, and most rules are of these kinds. */
 int filter_admit(struct netlink *rules_socket, const struct admission *admission, struct error *err)
 {
+    static const char *const sets[][2] = {[ADMIT_PORT] = {"dyn", "dyn6"},
+                                          [ADMIT_ALL] = {"dyn_all", "dyn6_all"},
+                                          [ADMIT_RANGE] = {"dyn_range", "dyn6_range"}};
     const bool all = admission->first_port <= 1 && admission->last_port == UINT16_MAX;
     const bool range = admission_is_range(admission);
-    const uint32_t generation = admission->mark & NET_MARK_GENERATION;
-    /* Ranges are compared byte by byte, so there all numbers are in network order. */
-    const struct admission_key key = {range ? htonl(generation) : generation,
-                                      htonl(admission->to),
-                                      {admission->protocol},
-                                      {htons(admission->first_port)}};
-    struct admission_key end = key;
-    end.port[0] = htons(admission->last_port);
+    uint32_t generation = admission->mark & NET_MARK_GENERATION;
+    if (range) /* ranges are compared byte by byte: all numbers are in network order */
+        generation = htonl(generation);
+    const struct admission_key key =
+        admission_key(admission, generation, all ? NULL : &admission->first_port);
+    const struct admission_key end =
+        admission_key(admission, generation, all ? NULL : &admission->last_port);
     const struct element element = {
-        .set = all     ? "dyn_all"
-               : range ? "dyn_range"
-                       : "dyn",
-        .key = &key,
-        .key_len = all ? offsetof(struct admission_key, port) : sizeof(key),
-        .key_end = range ? &end : NULL,
+        .set = sets[all     ? ADMIT_ALL
+                    : range ? ADMIT_RANGE
+                            : ADMIT_PORT][admission->ipv6],
+        .key = key.bytes,
+        .key_len = key.len,
+        .key_end = range ? end.bytes : NULL,
         .timeout_ms = (uint64_t)admission->seconds * 1000,
     };
     /* One that is there already keeps its time: it goes first, in the same transaction. */
@@ -461,11 +536,6 @@ static int look_at(struct netlink *rules_socket, const char *set, struct element
     return nl_dump(rules_socket, &requests, see_elements, look, err);
 }
 
-int filter_each(struct netlink *rules_socket, filter_fn fn, void *arg, struct error *err)
-{
-    return look_at(rules_socket, "sb", &(struct element_look){.fn = fn, .arg = arg}, err);
-}
-
 int filter_each_generation(struct netlink *rules_socket, filter_generation_fn fn, void *arg,
                            struct error *err)
 {
@@ -480,7 +550,17 @@ int filter_forget_generation(struct netlink *rules_socket, uint32_t generation, 
     return transaction_commit(rules_socket, &requests, err);
 }
 
-static void see_table(uint16_t type, const void *payload, size_t len, void *arg)
+int filter_each(struct netlink *rules_socket, filter_fn fn, void *arg, struct error *err)
+{
+    struct element_look look = {.fn = fn, .arg = arg};
+    struct error missing;
+    if (look_at(rules_socket, "sb", &look, err) < 0)
+        return -1;
+    (void)look_at(rules_socket, "sb6", &look, &missing); /* not every router has it */
+    return 0;
+}
+
+static void see_anything(uint16_t type, const void *payload, size_t len, void *arg)
 {
     *(bool *)arg = true;
 }
@@ -493,5 +573,17 @@ bool filter_has_table(struct netlink *rules_socket, const char *table)
     begin(&requests, NFT_MSG_GETTABLE, 0);
     nl_string(&requests, NFTA_TABLE_NAME, table);
     nl_end(&requests);
-    return nl_dump(rules_socket, &requests, see_table, &found, &err) == 0 && found;
+    return nl_dump(rules_socket, &requests, see_anything, &found, &err) == 0 && found;
+}
+
+bool filter_has_set(struct netlink *rules_socket, const char *set)
+{
+    _cleanup_requests_ struct nl_requests requests = NL_REQUESTS_INIT;
+    struct error err;
+    bool found = false;
+    begin(&requests, NFT_MSG_GETSET, 0);
+    nl_string(&requests, NFTA_SET_TABLE, NET_TABLE);
+    nl_string(&requests, NFTA_SET_NAME, set);
+    nl_end(&requests);
+    return nl_dump(rules_socket, &requests, see_anything, &found, &err) == 0 && found;
 }

@@ -10,6 +10,7 @@
  *     bits 0–1   enum plan_network
  *     bit 2      ports 80 and 443 go to the proxies
  *     bit 3, 4   what its own rules say of this packet: allowed, denied
+ *     bit 5      it has IPv6
  *     bits 8–31  its generation
  *
  * A connection that was admitted carries the generation. One that is changed gets a new one, and so
@@ -21,6 +22,7 @@
 #include <stdint.h>
 
 #include "base/slice.h"
+#include "warden/net_six.h"
 #include "warden/netlink.h"
 #include "wire/messages.h"
 
@@ -31,15 +33,17 @@ enum {
     NET_MARK_PROXIED = 0x4,
     NET_MARK_ALLOWED = 0x8,
     NET_MARK_DENIED = 0x10,
+    NET_MARK_IPV6 = 0x20,
     NET_GENERATION_SHIFT = 8,
 };
 #define NET_MARK_GENERATION UINT32_C(0xffffff00)
 
 struct filter_entry {
-    const char *interface; /* "cv7" */
-    uint32_t address;      /* IPv4, host order */
-    uint32_t mark;         /* 0: it has no network */
-    bool ruled;            /* it has a chain of rules on addresses */
+    const char *interface;  /* "cv7" */
+    uint32_t address;       /* IPv4, host order */
+    struct six_address six; /* with NET_MARK_IPV6 */
+    uint32_t mark;          /* 0: it has no network */
+    bool ruled;             /* it has a chain of rules on addresses */
 };
 
 /*
@@ -63,14 +67,16 @@ int filter_each_generation(struct netlink *rules_socket, filter_generation_fn fn
                            struct error *err);
 int filter_forget_generation(struct netlink *rules_socket, uint32_t generation, struct error *err);
 
-/* Whether a table of that name is in the namespace of the socket. */
+/* Whether a table of that name is in the namespace of the socket; a set, in our table. */
 bool filter_has_table(struct netlink *rules_socket, const char *table);
+bool filter_has_set(struct netlink *rules_socket, const char *set);
 
 struct admission {
     uint32_t mark; /* whose generation may connect */
-    uint32_t to;   /* host order, as ports are */
+    bool ipv6;
+    struct six_address to; /* of IPv4: the first four bytes */
     uint8_t protocol;
-    uint16_t first_port, last_port;
+    uint16_t first_port, last_port; /* host order */
     uint32_t seconds;
 };
 

@@ -157,30 +157,43 @@ int link_find(struct netlink *route, const char *name)
 
 /* ---- addresses and routes ---- */
 
-static void add_address(struct nl_requests *requests, const struct net_way *way)
+enum { IPV4_SIZE = 4, IPV6_SIZE = 16 };
+
+/* Of either family. */
+struct way {
+    uint8_t family;
+    uint16_t size; /* of an address */
+    int ifindex;
+    const void *own, *neighbour, *to, *via; /* network order; NULL: none */
+    unsigned own_bits, to_bits;
+    const unsigned char *mac;
+};
+
+static void add_address(struct nl_requests *requests, const struct way *way)
 {
-    const struct ifaddrmsg header = {.ifa_family = AF_INET,
+    const struct ifaddrmsg header = {.ifa_family = way->family,
                                      .ifa_prefixlen = (uint8_t)way->own_bits,
+                                     .ifa_flags = way->family == AF_INET6 ? IFA_F_NODAD : 0,
                                      .ifa_index = (unsigned)way->ifindex};
     nl_begin(requests, RTM_NEWADDR, NLM_F_CREATE | NLM_F_REPLACE, &header, sizeof(header));
-    nl_be32(requests, IFA_LOCAL, way->own);
-    nl_be32(requests, IFA_ADDRESS, way->own);
+    nl_bytes(requests, IFA_LOCAL, way->own, way->size);
+    nl_bytes(requests, IFA_ADDRESS, way->own, way->size);
     nl_end(requests);
 }
 
-static void add_neighbour(struct nl_requests *requests, const struct net_way *way)
+static void add_neighbour(struct nl_requests *requests, const struct way *way)
 {
     const struct ndmsg header = {
-        .ndm_family = AF_INET, .ndm_ifindex = way->ifindex, .ndm_state = NUD_PERMANENT};
+        .ndm_family = way->family, .ndm_ifindex = way->ifindex, .ndm_state = NUD_PERMANENT};
     nl_begin(requests, RTM_NEWNEIGH, NLM_F_CREATE | NLM_F_REPLACE, &header, sizeof(header));
-    nl_be32(requests, NDA_DST, way->neighbour);
-    nl_bytes(requests, NDA_LLADDR, way->mac, sizeof(way->mac));
+    nl_bytes(requests, NDA_DST, way->neighbour, way->size);
+    nl_bytes(requests, NDA_LLADDR, way->mac, NET_MAC_LEN);
     nl_end(requests);
 }
 
-static void add_route(struct nl_requests *requests, const struct net_way *way)
+static void add_route(struct nl_requests *requests, const struct way *way)
 {
-    const struct rtmsg header = {.rtm_family = AF_INET,
+    const struct rtmsg header = {.rtm_family = way->family,
                                  .rtm_dst_len = (unsigned char)way->to_bits,
                                  .rtm_table = RT_TABLE_MAIN,
                                  .rtm_protocol = RTPROT_STATIC,
@@ -189,25 +202,105 @@ static void add_route(struct nl_requests *requests, const struct net_way *way)
                                  .rtm_flags = way->via ? RTNH_F_ONLINK : 0};
     nl_begin(requests, RTM_NEWROUTE, NLM_F_CREATE | NLM_F_REPLACE, &header, sizeof(header));
     if (way->to_bits > 0)
-        nl_be32(requests, RTA_DST, way->to);
-    if (way->via != 0)
-        nl_be32(requests, RTA_GATEWAY, way->via);
+        nl_bytes(requests, RTA_DST, way->to, way->size);
+    if (way->via != NULL)
+        nl_bytes(requests, RTA_GATEWAY, way->via, way->size);
     nl_u32(requests, RTA_OIF, (uint32_t)way->ifindex);
     nl_end(requests);
 }
 
-int link_address(struct netlink *route, const struct net_way *way, struct error *err)
+static int add_way(struct netlink *route, const struct way *way, struct error *err)
 {
     _cleanup_requests_ struct nl_requests requests = NL_REQUESTS_INIT;
-    if (way->own != 0)
+    if (way->own != NULL)
         add_address(&requests, way);
-    if (way->neighbour != 0)
+    if (way->neighbour != NULL)
         add_neighbour(&requests, way);
-    if (way->to != 0 || way->via != 0)
+    if (way->to != NULL || way->via != NULL)
         add_route(&requests, way);
     if (nl_send(route, &requests, err) < 0)
         return error_prefix(err, "addresses and routes");
     return 0;
+}
+
+int link_address(struct netlink *route, const struct net_way *way, struct error *err)
+{
+    const uint32_t own = htonl(way->own), neighbour = htonl(way->neighbour), to = htonl(way->to),
+                   via = htonl(way->via);
+    const struct way same = {.family = AF_INET,
+                             .size = IPV4_SIZE,
+                             .ifindex = way->ifindex,
+                             .own = own != 0 ? &own : NULL,
+                             .own_bits = way->own_bits,
+                             .neighbour = neighbour != 0 ? &neighbour : NULL,
+                             .mac = way->mac,
+                             .to = to != 0 ? &to : NULL,
+                             .to_bits = way->to_bits,
+                             .via = via != 0 ? &via : NULL};
+    return add_way(route, &same, err);
+}
+
+int link_address6(struct netlink *route, const struct net_way6 *way, struct error *err)
+{
+    const struct way same = {.family = AF_INET6,
+                             .size = IPV6_SIZE,
+                             .ifindex = way->ifindex,
+                             .own = way->own,
+                             .own_bits = way->own_bits,
+                             .neighbour = way->neighbour,
+                             .mac = way->mac,
+                             .to = way->to,
+                             .to_bits = way->to_bits,
+                             .via = way->via};
+    return add_way(route, &same, err);
+}
+
+struct route_look {
+    route_fn fn;
+    void *arg;
+    bool unicast;
+};
+
+static void see_route(uint16_t type, const void *payload, size_t len, void *arg)
+{
+    struct route_look *look = arg;
+    struct rtmsg header;
+    uint32_t ifindex;
+    size_t size;
+    if (type != RTM_NEWROUTE || len < sizeof(header))
+        return;
+    memcpy(&header, payload, sizeof(header));
+    look->unicast = header.rtm_type == RTN_UNICAST;
+    if (look->fn == NULL || header.rtm_protocol != RTPROT_RA)
+        return;
+    const char *attributes = (const char *)payload + NLMSG_ALIGN(sizeof(header));
+    const void *out = nl_find(attributes, len - NLMSG_ALIGN(sizeof(header)), RTA_OIF, &size);
+    if (out == NULL || size != sizeof(ifindex))
+        return;
+    memcpy(&ifindex, out, sizeof(ifindex));
+    look->fn((int)ifindex, look->arg);
+}
+
+bool link_has_route6(struct netlink *route, const unsigned char to[16])
+{
+    _cleanup_requests_ struct nl_requests requests = NL_REQUESTS_INIT;
+    const struct rtmsg header = {.rtm_family = AF_INET6, .rtm_dst_len = 8 * IPV6_SIZE};
+    struct route_look look = {0};
+    struct error err;
+    nl_begin(&requests, RTM_GETROUTE, 0, &header, sizeof(header));
+    nl_bytes(&requests, RTA_DST, to, IPV6_SIZE);
+    nl_end(&requests);
+    return nl_dump(route, &requests, see_route, &look, &err) == 0 && look.unicast;
+}
+
+int link_each_learned_route6(struct netlink *route, route_fn fn, void *arg, struct error *err)
+{
+    _cleanup_requests_ struct nl_requests requests = NL_REQUESTS_INIT;
+    const struct rtmsg header = {.rtm_family = AF_INET6};
+    struct route_look look = {.fn = fn, .arg = arg};
+    nl_begin(&requests, RTM_GETROUTE, NLM_F_DUMP | NL_SILENT, &header, sizeof(header));
+    nl_end(&requests);
+    return nl_dump(route, &requests, see_route, &look, err);
 }
 
 struct address_look {

@@ -48,6 +48,26 @@ struct net_way {
 /* Address, neighbour and route, in one call. */
 int link_address(struct netlink *route, const struct net_way *way, struct error *err);
 
+/* The same of IPv6, in network order; NULL: none. */
+struct net_way6 {
+    int ifindex;
+    const unsigned char *own;
+    unsigned own_bits;
+    const unsigned char *neighbour;
+    unsigned char mac[NET_MAC_LEN];
+    const unsigned char *to;
+    unsigned to_bits;
+    const unsigned char *via;
+};
+
+int link_address6(struct netlink *route, const struct net_way6 *way, struct error *err);
+
+/* Whether there is a way to this IPv6 address that leads somewhere. */
+bool link_has_route6(struct netlink *route, const unsigned char to[16]);
+/* The interfaces of routes that were learned from IPv6 routers' advertisements. */
+typedef void (*route_fn)(int ifindex, void *arg);
+int link_each_learned_route6(struct netlink *route, route_fn fn, void *arg, struct error *err);
+
 /* What leaves through it, at most so many bytes per second; 0: no limit (any more). */
 int link_limit(struct netlink *route, int ifindex, uint64_t bytes_per_second, struct error *err);
 

@@ -61,7 +61,7 @@ int pair_index(const char *name)
     return *end == '\0' && index < 1 << 24 ? (int)index : -1;
 }
 
-static void make_mac(int index, unsigned char side, unsigned char out[NET_MAC_LEN])
+void pair_mac(int index, unsigned char side, unsigned char out[NET_MAC_LEN])
 {
     out[0] = 0x02; /* of our own making */
     out[1] = side;
@@ -126,8 +126,8 @@ int pair_make(struct router *router, int index, struct net_pair *ret_pair, struc
     pair_name(index, making.name);
     making.cable.near = (struct net_end){.name = making.name, .ifindex = pair_ifindex(index)};
     making.cable.far = (struct net_end){.name = "eth0", .ifindex = PAIR_ETH0};
-    make_mac(index, 0, making.cable.near.mac);
-    make_mac(index, 1, making.cable.far.mac);
+    pair_mac(index, PAIR_NEAR, making.cable.near.mac);
+    pair_mac(index, PAIR_FAR, making.cable.far.mac);
     struct net_way way = {.ifindex = pair_ifindex(index),
                           .neighbour = pair_address(router, index),
                           .to = pair_address(router, index),

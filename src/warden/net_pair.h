@@ -30,6 +30,9 @@ unsigned pair_count_max(const struct router *router);
 uint32_t pair_address(const struct router *router, int index);
 int pair_ifindex(int index); /* of the router's end */
 void pair_name(int index, char out[NET_NAME_SIZE]);
+/* Of the router's end (PAIR_NEAR) or the sandbox's. */
+enum { PAIR_NEAR = 0, PAIR_FAR = 1 };
+void pair_mac(int index, unsigned char side, unsigned char out[NET_MAC_LEN]);
 /* -1: not the name of one. */
 int pair_index(const char *name);
 

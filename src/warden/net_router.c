@@ -160,14 +160,13 @@ static void set_knob(const char *path, const char *value)
     (void)file_write_at(AT_FDCWD, path, value, &err);
 }
 
-/* Inside of the router. Half-open and half-closed connections are forgotten soon: the table of
- * connections is everybody's. */
+/* Inside of the router. Interfaces have IPv6 when somebody gives it to them (net_six.c). Half-open
+ * and half-closed connections are forgotten soon: the table of connections is everybody's. */
 static int open_sockets(void *arg, struct error *err)
 {
     static const struct {
         const char *path, *value;
     } knobs[] = {
-        {"/proc/sys/net/ipv6/conf/all/disable_ipv6", "1"},
         {"/proc/sys/net/ipv6/conf/default/disable_ipv6", "1"},
         {"/proc/sys/net/ipv4/ip_forward", "1"},
         {"/proc/sys/net/ipv4/ip_early_demux", "0"}, /* hardly anything is for sockets in here */
@@ -216,17 +215,25 @@ static int find_pair(struct netlink *machine, const char *instance, uint32_t *re
     return error_set(err, ERROR_UNAVAILABLE, "no pair of addresses in 100.127.0.0/16 is free");
 }
 
+void router_cable_mac(enum router_end end, unsigned char out[NET_MAC_LEN])
+{
+    const unsigned char mac[NET_MAC_LEN] = {0x02, 0xce, 0x11, 0xa0, 0, (unsigned char)end};
+    memcpy(out, mac, sizeof(mac));
+}
+
 static int make_cable(struct router *router, struct netlink *machine, const char *instance,
                       uint32_t *ret_pair, struct error *err)
 {
     uint32_t pair = 0;
     if (find_pair(machine, instance, &pair, err) < 0)
         return -1;
-    const struct net_cable cable = {
-        .near = {.name = router->uplink, .mac = {0x02, 0xce, 0x11, 0xa0, 0, 0}, .arp = true},
-        .far = {.name = "up0", .mac = {0x02, 0xce, 0x11, 0xa0, 0, 1}, .arp = true},
+    struct net_cable cable = {
+        .near = {.name = router->uplink, .arp = true},
+        .far = {.name = "up0", .arp = true},
         .far_namespace = router->fd,
     };
+    router_cable_mac(ROUTER_OUTSIDE, cable.near.mac);
+    router_cable_mac(ROUTER_INSIDE, cable.far.mac);
     if (link_make_cable(machine, &cable, err) < 0)
         return -1;
     const struct net_way outside = {
@@ -315,6 +322,7 @@ static int load_rules(const struct router *router, const struct router_options *
     const struct rules_setting setting = {.gateway = router->gateway,
                                           .range = router->range,
                                           .range_bits = router->range_bits,
+                                          .six = router->six.on ? &router->six : NULL,
                                           .uplink = router->uplink,
                                           .uplink_near = pair + 1,
                                           .instance = instance,
@@ -346,8 +354,10 @@ int router_open(struct router *router, const struct router_options *options, con
         return -1;
     const struct net_way gateway = {.ifindex = LO, .own = router->gateway, .own_bits = 32};
     if (link_up(&router->route, LO, err) < 0 || link_address(&router->route, &gateway, err) < 0 ||
-        connect_router(router, instance, &pair, err) < 0 ||
-        load_rules(router, options, instance, pair, fresh, err) < 0)
+        connect_router(router, instance, &pair, err) < 0)
+        return -1;
+    six_open(router, options->range6, instance, fresh);
+    if (load_rules(router, options, instance, pair, fresh, err) < 0)
         return -1;
     enable_forwarding(router->uplink);
     return 0;

@@ -15,12 +15,15 @@
 #include <sys/types.h>
 
 #include "base/error.h"
+#include "warden/net_link.h"
+#include "warden/net_six.h"
 #include "warden/netlink.h"
 
 enum { ROUTER_NAME_SIZE = 16 };
 
 struct router_options {
     const char *range;     /* "10.201.0.0/16" */
+    const char *range6;    /* of IPv6: "fd12:3456:789a::/64"; NULL: one of its own */
     const char *opened;    /* private prefixes that sandboxes may reach, with commas; or "" */
     const char *resolvers; /* addresses that egress asks, with commas; or "" */
     uid_t egress;          /* its user; 0: none */
@@ -34,6 +37,7 @@ struct router {
     uint32_t range;       /* host order */
     unsigned range_bits;
     uint32_t gateway;
+    struct six six;
     char uplink[ROUTER_NAME_SIZE]; /* the machine's end */
 };
 
@@ -66,6 +70,10 @@ bool router_is_namespace(int fd);
 
 /* The names of what a router has in the machine's network. */
 void router_uplink_name(const char *instance, char out[ROUTER_NAME_SIZE]);
+
+/* The machine's end of its cable, or the router's. */
+enum router_end { ROUTER_OUTSIDE = 0, ROUTER_INSIDE = 1 };
+void router_cable_mac(enum router_end end, unsigned char out[NET_MAC_LEN]);
 
 /* Runs in another network namespace and comes back; what fn returns. */
 int router_within(const struct router *router, int network_namespace,

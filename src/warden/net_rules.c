@@ -29,6 +29,14 @@
 #include "network/address.h"
 #include "warden/net_filter.h"
 
+/* How much a sandbox sends, how fast it connects and how much it has open: both families together,
+ * by its interface. */
+#define LIMIT_PACKETS                                                                              \
+    "update @pps { iif limit rate over 30000/second burst 10000 packets } counter drop;"
+#define LIMIT_CONNECTS                                                                             \
+    "update @cps { iif limit rate over 200/second burst 500 packets } counter drop\n"
+#define LIMIT_OPEN "add @conns { iif ct count over 512 } goto deny\n"
+
 static const char *const nft_paths[] = {"/usr/sbin/nft", "/sbin/nft", "/usr/bin/nft",
                                         "/usr/local/sbin/nft"};
 
@@ -72,21 +80,96 @@ static void add_set(struct buf *out, const char *name, bool ipv6, bool servers, 
     buf_adds(out, any ? " }; }\n" : " }\n");
 }
 
-/* What is not the Internet, from the one table of it. */
-static void add_ranges(struct buf *out, const char *name, enum net_family family)
+/* Whether it is a part of one that may be opened, and is not opened with it. */
+static bool is_kept_out(const struct net_range *range)
+{
+    for (size_t i = 0; !range->may_be_opened && i < net_range_count; i++)
+        if (net_ranges[i].may_be_opened && net_prefix_within(&range->prefix, &net_ranges[i].prefix))
+            return true;
+    return false;
+}
+
+/* What is not the Internet, from the one table of it; or the part of it that nobody opens with the
+ * range around it. */
+static void add_ranges(struct buf *out, const char *name, enum net_family family, bool kept_out)
 {
     const char *before = " elements = { ";
     char text[NET_PREFIX_TEXT];
-    buf_addf(out, " set %s { type %s; flags interval;", name,
+    buf_addf(out, " set %s { type %s; flags interval; auto-merge;", name,
              family == NET_IPV6 ? "ipv6_addr" : "ipv4_addr");
     for (size_t i = 0; i < net_range_count; i++) {
-        if (net_ranges[i].prefix.address.family != family)
+        if (net_ranges[i].prefix.address.family != family ||
+            (kept_out && !is_kept_out(&net_ranges[i])))
             continue;
         net_prefix_text(&net_ranges[i].prefix, text);
         buf_addf(out, "%s%s", before, text);
         before = ", ";
     }
     buf_adds(out, " }; }\n");
+}
+
+static void add_six_sets(const struct rules_setting *setting, struct buf *out)
+{
+    buf_adds(out, " map sb6 { type ifname . ipv6_addr : mark; }\n"
+                  " set dyn6 { type mark . ipv6_addr . inet_proto . inet_service; flags timeout;"
+                  " size 262144; }\n"
+                  " set dyn6_all { type mark . ipv6_addr . inet_proto; flags timeout;"
+                  " size 262144; }\n"
+                  " set dyn6_range { type mark . ipv6_addr . inet_proto . inet_service;"
+                  " flags interval,timeout; size 8192; }\n");
+    add_ranges(out, "bad6", NET_IPV6, false);
+    add_ranges(out, "never6", NET_IPV6, true);
+    add_set(out, "opened6", true, false, setting->opened);
+}
+
+/*
+ * What IPv4 has, mirrored; the chains that both share go here with what is IPv6. Beside that:
+ * headers that say where else a packet should go, and messages between neighbours and routers, are
+ * of no use here and are dropped before anything reads them.
+ */
+static void add_six(const struct rules_setting *setting, struct buf *out)
+{
+    char gateway[SIX_TEXT], range[SIX_TEXT];
+    if (setting->six == NULL) {
+        buf_adds(out, " chain raw_sb6 { drop; }\n chain nat_pre6 { }\n chain in_sb6 { drop; }\n"
+                      " chain fwd_sb6 { drop; }\n chain nat_post6 { }\n");
+        return;
+    }
+    six_text(&setting->six->gateway, gateway);
+    six_text(&setting->six->range, range);
+    add_six_sets(setting, out);
+    buf_adds(out, " chain raw_sb6 { meta mark set 0\n"
+                  "  exthdr hbh exists drop; exthdr rt exists drop; exthdr dst exists drop;"
+                  " exthdr mh exists drop\n"
+                  "  meta l4proto ipv6-icmp icmpv6 type != { echo-request, destination-unreachable,"
+                  " packet-too-big, time-exceeded, parameter-problem } drop\n"
+                  "  meta mark set iifname . ip6 saddr map @sb6; meta mark 0 counter drop\n"
+                  "  " LIMIT_PACKETS " }\n");
+    buf_addf(out,
+             " chain nat_pre6 { meta l4proto { tcp, udp } th dport 53 dnat ip6 to [%s]:%d\n"
+             "  meta mark & 0x1c != 0x4 return; ip6 daddr @never6 return\n"
+             "  ip6 daddr != @bad6 tcp dport 80 dnat ip6 to [%s]:%d\n"
+             "  ip6 daddr != @bad6 tcp dport 443 dnat ip6 to [%s]:%d\n"
+             "  ip6 daddr @opened6 tcp dport 80 dnat ip6 to [%s]:%d\n"
+             "  ip6 daddr @opened6 tcp dport 443 dnat ip6 to [%s]:%d; }\n"
+             " chain in_sb6 { ip6 daddr != %s drop; udp dport %d accept\n"
+             "  tcp dport { %d, %d, %d } accept; drop; }\n",
+             gateway, NET_PORT_DNS, gateway, NET_PORT_HTTP, gateway, NET_PORT_TLS, gateway,
+             NET_PORT_HTTP, gateway, NET_PORT_TLS, gateway, NET_PORT_DNS, NET_PORT_DNS,
+             NET_PORT_HTTP, NET_PORT_TLS);
+    buf_addf(out,
+             " chain fwd_sb6 { ip6 daddr @never6 goto deny\n"
+             "  meta mark & 0x3 == 1 ip6 daddr @bad6 goto deny\n"
+             "  ip6 daddr @bad6 ip6 daddr != @opened6 goto deny\n"
+             "  meta mark & 0x3 == { 1, 3 } goto admit\n"
+             "  meta mark & 0x8 != 0 goto admit\n"
+             "  meta mark & 0xffffff00 . ip6 daddr . meta l4proto @dyn6_all goto admit\n"
+             "  meta mark & 0xffffff00 . ip6 daddr . meta l4proto . th dport @dyn6 goto admit\n"
+             "  meta mark & 0xffffff00 . ip6 daddr . meta l4proto . th dport @dyn6_range"
+             " goto admit\n"
+             "  goto deny; }\n"
+             " chain nat_post6 { ip6 saddr %s/%u masquerade; }\n",
+             range, setting->six->range_bits);
 }
 
 void rules_router(const struct rules_setting *setting, struct buf *out)
@@ -103,18 +186,21 @@ void rules_router(const struct rules_setting *setting, struct buf *out)
                   " size 262144; }\n"
                   " set dyn_range { type mark . ipv4_addr . inet_proto . inet_service;"
                   " flags interval,timeout; size 8192; }\n");
-    add_ranges(out, "bad", NET_IPV4);
+    add_ranges(out, "bad", NET_IPV4, false);
     add_set(out, "opened", false, false, setting->opened);
-    buf_adds(out, " set pps { type ipv4_addr; flags dynamic,timeout; timeout 10s; size 65536; }\n"
-                  " set cps { type ipv4_addr; flags dynamic,timeout; timeout 10s; size 65536; }\n"
-                  " set dnsq { type ipv4_addr; flags dynamic,timeout; timeout 10s; size 65536; }\n"
-                  " set conns { type ipv4_addr; flags dynamic; size 65536; }\n"
-                  " chain deny { counter; meta l4proto tcp reject with tcp reset;"
-                  " reject with icmpx admin-prohibited; }\n"
-                  " chain raw_sb { meta nfproto != ipv4 drop; meta mark set 0;"
+    buf_adds(out,
+             " set pps { type iface_index; flags dynamic,timeout; timeout 10s; size 65536; }\n"
+             " set cps { type iface_index; flags dynamic,timeout; timeout 10s; size 65536; }\n"
+             " set dnsq { type iface_index; flags dynamic,timeout; timeout 10s; size 65536; }\n"
+             " set conns { type iface_index; flags dynamic; size 65536; }\n"
+             " chain deny { counter; meta l4proto tcp reject with tcp reset;"
+             " reject with icmpx admin-prohibited; }\n"
+             " chain admit { ct state new " LIMIT_CONNECTS "  ct state new " LIMIT_OPEN
+             "  ct mark set meta mark & 0xffffff00; accept; }\n");
+    add_six(setting, out);
+    buf_adds(out, " chain raw_sb { meta nfproto ipv6 goto raw_sb6; meta mark set 0;"
                   " meta mark set iifname . ip saddr map @sb; meta mark 0 counter drop;"
-                  " update @pps { ip saddr limit rate over 30000/second burst 10000 packets }"
-                  " counter drop; }\n"
+                  " " LIMIT_PACKETS " }\n"
                   " chain pre_raw { type filter hook prerouting priority raw; policy accept;"
                   " iifname \"cv*\" jump raw_sb; }\n"
                   " chain judge_sb { ct mark & 0xffffff00 @live return; iifname vmap @own; }\n"
@@ -123,6 +209,7 @@ void rules_router(const struct rules_setting *setting, struct buf *out)
     /* Rules of its own that allow an address lead there directly, also to a web server. */
     buf_addf(out,
              " chain nat_pre { type nat hook prerouting priority dstnat; policy accept;\n"
+             "  iifname \"cv*\" meta nfproto ipv6 goto nat_pre6\n"
              "  iifname \"cv*\" meta l4proto { tcp, udp } th dport 53 dnat ip to %s:%d\n"
              "  iifname \"cv*\" meta mark & 0x1c == 0x4 ip daddr != @bad tcp dport 80"
              " dnat ip to %s:%d\n"
@@ -137,12 +224,11 @@ void rules_router(const struct rules_setting *setting, struct buf *out)
              gateway.text, NET_PORT_HTTP, gateway.text, NET_PORT_TLS);
     buf_addf(out,
              " chain in_sb { ct state invalid drop\n"
-             "  udp dport %d update @dnsq { ip saddr limit rate over 100/second burst 200 packets }"
+             "  udp dport %d update @dnsq { iif limit rate over 100/second burst 200 packets }"
              " counter drop\n"
              "  ct state established accept; ct status & dnat == 0 goto deny\n"
-             "  ct state new update @cps { ip saddr limit rate over 200/second burst 500 packets }"
-             " counter drop\n"
-             "  meta l4proto tcp add @conns { ip saddr ct count over 512 } goto deny\n"
+             "  ct state new " LIMIT_CONNECTS "  meta l4proto tcp " LIMIT_OPEN
+             "  meta nfproto ipv6 goto in_sb6\n"
              "  ip daddr %s udp dport %d accept; ip daddr %s tcp dport { %d, %d, %d } accept; drop;"
              " }\n"
              " chain inp { type filter hook input priority filter; policy drop;"
@@ -150,10 +236,6 @@ void rules_router(const struct rules_setting *setting, struct buf *out)
              NET_PORT_DNS, gateway.text, NET_PORT_DNS, gateway.text, NET_PORT_DNS, NET_PORT_HTTP,
              NET_PORT_TLS);
     buf_addf(out,
-             " chain admit { ct state new update @cps"
-             " { ip saddr limit rate over 200/second burst 500 packets } counter drop\n"
-             "  ct state new add @conns { ip saddr ct count over 512 } goto deny\n"
-             "  ct mark set meta mark & 0xffffff00; accept; }\n"
              " chain fwd_sb { ct state invalid drop; oifname != \"up0\" goto deny\n"
              "  ct state { established, related } ct mark & 0xffffff00 @live accept\n"
              "  meta mark & 0x10 != 0 goto deny\n"
@@ -161,6 +243,7 @@ void rules_router(const struct rules_setting *setting, struct buf *out)
               * the policy was one about names, has to come again by way of the proxies. */
              "  meta mark & 0xc == 0x4 udp dport 443 goto deny\n"
              "  meta mark & 0xc == 0x4 tcp dport { 80, 443 } goto deny\n"
+             "  meta nfproto ipv6 goto fwd_sb6\n"
              "  meta mark & 0x3 == 1 ip daddr @bad goto deny\n"
              "  ip daddr @bad ip daddr != @opened goto deny\n"
              "  meta mark & 0x3 == { 1, 3 } goto admit\n"
@@ -180,7 +263,8 @@ void rules_router(const struct rules_setting *setting, struct buf *out)
              " chain outp { type filter hook output priority filter; policy drop;"
              " oifname \"cv*\" accept; }\n"
              " chain nat_post { type nat hook postrouting priority srcnat; policy accept;"
-             " oifname \"up0\" ip saddr %s/%u masquerade; }\n}\n",
+             " oifname \"up0\" ip saddr %s/%u masquerade\n"
+             "  oifname \"up0\" meta nfproto ipv6 goto nat_post6; }\n}\n",
              range.text, setting->range_bits);
 }
 
@@ -194,6 +278,7 @@ static void add_egress(const struct rules_setting *setting, struct buf *out)
              "  ip6 daddr . th dport @resolvers6 accept\n"
              "  oifname \"lo\" ct state established accept\n"
              "  fib daddr type { local, broadcast, multicast } goto deny\n"
+             "  ip6 daddr @never6 goto deny\n"
              "  ip daddr @opened4 accept; ip6 daddr @opened6 accept\n"
              "  ip daddr @bad goto deny; ip6 daddr @bad6 goto deny; }\n"
              " chain outp { type filter hook output priority filter; policy accept;"
@@ -204,11 +289,15 @@ static void add_egress(const struct rules_setting *setting, struct buf *out)
 void rules_machine(const struct rules_setting *setting, struct buf *out)
 {
     const struct address_text near = ipv4(setting->uplink_near);
+    char near6[SIX_TEXT] = "::"; /* nobody's */
+    if (setting->six != NULL)
+        six_text(&setting->six->uplink_near, near6);
     const char *instance = setting->instance, *uplink = setting->uplink;
     buf_addf(out, "table inet cella_%s\ndelete table inet cella_%s\ntable inet cella_%s {\n",
              instance, instance, instance);
-    add_ranges(out, "bad", NET_IPV4);
-    add_ranges(out, "bad6", NET_IPV6);
+    add_ranges(out, "bad", NET_IPV4, false);
+    add_ranges(out, "bad6", NET_IPV6, false);
+    add_ranges(out, "never6", NET_IPV6, true);
     add_set(out, "opened4", false, false, setting->opened);
     add_set(out, "opened6", true, false, setting->opened);
     add_set(out, "resolvers4", false, true, setting->resolvers);
@@ -219,10 +308,11 @@ void rules_machine(const struct rules_setting *setting, struct buf *out)
     buf_addf(out,
              " chain pre { type filter hook prerouting priority mangle; policy accept;"
              " iifname \"%s\" jump from_router; }\n"
-             " chain from_router { meta nfproto != ipv4 drop; ip saddr != %s drop\n"
+             " chain from_router { ip saddr != %s drop; ip6 saddr != %s drop\n"
              "  ct state established return\n"
              "  fib daddr type != unicast goto deny\n"
-             "  ip daddr @bad ip daddr != @opened4 goto deny; }\n"
+             "  ip daddr @bad ip daddr != @opened4 goto deny; ip6 daddr @never6 goto deny\n"
+             "  ip6 daddr @bad6 ip6 daddr != @opened6 goto deny; }\n"
              " chain inp { type filter hook input priority filter; policy accept;"
              " iifname \"%s\" drop; }\n"
              " chain forw { type filter hook forward priority filter; policy accept;\n"
@@ -230,8 +320,9 @@ void rules_machine(const struct rules_setting *setting, struct buf *out)
              "  iifname \"%s\" tcp flags & (syn | rst) == syn tcp option maxseg size set rt mtu;"
              " }\n"
              " chain nat_post { type nat hook postrouting priority srcnat; policy accept;"
-             " ip saddr %s oifname != \"%s\" masquerade; }\n",
-             uplink, near.text, uplink, uplink, uplink, near.text, uplink);
+             " ip saddr %s oifname != \"%s\" masquerade; ip6 saddr %s oifname != \"%s\""
+             " masquerade; }\n",
+             uplink, near.text, near6, uplink, uplink, uplink, near.text, uplink, near6, uplink);
     add_egress(setting, out);
     buf_adds(out, "}\n");
 }

@@ -13,6 +13,7 @@
 
 #include "base/buf.h"
 #include "base/error.h"
+#include "warden/net_six.h"
 
 enum {
     NET_PORT_DNS = 5353,
@@ -25,8 +26,9 @@ struct rules_setting {
     uint32_t gateway; /* host order */
     uint32_t range;
     unsigned range_bits;
-    const char *uplink;   /* the machine's end of the cable: "cellaup…" */
-    uint32_t uplink_near; /* the router's address on it */
+    const struct six *six; /* NULL: no IPv6 */
+    const char *uplink;    /* the machine's end of the cable: "cellaup…" */
+    uint32_t uplink_near;  /* the router's address on it */
     const char *instance;
     const char *opened;    /* private prefixes that sandboxes may reach: "10.1.0.0/16,…"; or "" */
     const char *resolvers; /* that egress asks: "10.0.0.2#53,fd00::2#5353,…"; or "" */

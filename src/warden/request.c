@@ -76,12 +76,13 @@ void answer_waiters(struct warden *warden, struct waiter **waiters, const struct
 
 void answer_started(struct sandbox *sandbox)
 {
-    char address[NET_ADDRESS_SIZE];
-    const struct warden_started started = {.pid = (uint64_t)sandbox->pid,
-                                           .start_time = sandbox->start_time,
-                                           .fresh = sandbox->fresh,
-                                           .address =
-                                               net_address(sandbox->warden, sandbox, address)};
+    char address[NET_ADDRESS_SIZE], address6[SIX_TEXT];
+    const struct warden_started started = {
+        .pid = (uint64_t)sandbox->pid,
+        .start_time = sandbox->start_time,
+        .fresh = sandbox->fresh,
+        .address = net_address(sandbox->warden, sandbox, address),
+        .address6 = net_address6(sandbox->warden, sandbox, address6)};
     if (sandbox->starter == NULL)
         return;
     answer_one(sandbox->warden, sandbox->starter, &warden_started_schema, &started, NULL);
@@ -193,9 +194,10 @@ static int handle_list(struct connection *connection, uint32_t id, const union r
     struct warden *warden = connection->warden;
     struct list_answer list = {.connection = connection, .id = id};
     for (const struct sandbox *s = warden->sandboxes; s != NULL; s = s->by_id.next) {
-        char address[NET_ADDRESS_SIZE];
+        char address[NET_ADDRESS_SIZE], address6[SIX_TEXT];
         const struct warden_entry entry = {.id = s->id,
                                            .address = net_address(warden, s, address),
+                                           .address6 = net_address6(warden, s, address6),
                                            .running = s->state == SANDBOX_RUNNING,
                                            .pid = (uint64_t)s->pid,
                                            .start_time = s->start_time};

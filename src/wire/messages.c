@@ -96,6 +96,7 @@ static const struct wire_field machine_fields[] = {
     U64(4, struct warden_machine, disk_free),
     STR(5, struct warden_machine, disk_io, TEXT_MAX),
     STR(6, struct warden_machine, memory_bandwidth, TEXT_MAX),
+    STR(7, struct warden_machine, ipv6, TEXT_MAX),
 };
 SCHEMA_EMPTY(warden_machine_ask_schema, WARDEN_MACHINE_ASK);
 SCHEMA(warden_machine_schema, WARDEN_MACHINE, struct warden_machine, machine_fields);
@@ -105,6 +106,7 @@ static const struct wire_field started_fields[] = {
     U64(2, struct warden_started, start_time),
     U64(3, struct warden_started, fresh),
     STR(4, struct warden_started, address, ADDRESS_TEXT_MAX),
+    STR(5, struct warden_started, address6, ADDRESS_TEXT_MAX),
 };
 SCHEMA(warden_started_schema, WARDEN_STARTED, struct warden_started, started_fields);
 
@@ -125,6 +127,7 @@ static const struct wire_field warden_entry_fields[] = {
     U64(3, struct warden_entry, pid),
     U64(4, struct warden_entry, start_time),
     STR(5, struct warden_entry, address, ADDRESS_TEXT_MAX),
+    STR(6, struct warden_entry, address6, ADDRESS_TEXT_MAX),
 };
 SCHEMA_EMPTY(warden_list_schema, WARDEN_LIST);
 SCHEMA(warden_entry_schema, WARDEN_ENTRY, struct warden_entry, warden_entry_fields);

@@ -184,6 +184,7 @@ enum plan_network {
 
 enum plan_network_flags {
     PLAN_NETWORK_PROXIED = 1 << 0, /* ports 80 and 443 go to the proxies (allow-list: always) */
+    PLAN_NETWORK_IPV6 = 1 << 1,    /* it has an IPv6 address, too */
 };
 
 enum { PLAN_RULE_DENY = 0, PLAN_RULE_ALLOW = 1 };
@@ -191,7 +192,7 @@ enum { PLAN_RULE_DENY = 0, PLAN_RULE_ALLOW = 1 };
 /* A rule on addresses. Of a list the first that fits decides; what it allows is not proxied.
  * Packed, since lists of them are bytes in a message. */
 struct plan_net_rule {
-    uint8_t family; /* 4 */
+    uint8_t family; /* 4; 6: of no effect without PLAN_NETWORK_IPV6 */
     uint8_t bits;   /* of the prefix */
     uint8_t verdict;
     uint8_t protocol;               /* of IP: 6 tcp, 17 udp; 0: both */
@@ -238,13 +239,15 @@ struct warden_machine {
     uint64_t disk_free;           /* really, below a sparse volume */
     const char *disk_io;          /* for people: how rates are limited, or why not */
     const char *memory_bandwidth; /* the same */
+    const char *ipv6;             /* why sandboxes cannot have it right now; NULL: they can */
 };
 
 struct warden_started {
-    uint64_t pid;        /* of the sandbox's pid 1, outside */
-    uint64_t start_time; /* field 22 of /proc/PID/stat: pid and start time name it for ever */
-    uint64_t fresh;      /* 1: its writable layer was made by this start */
-    const char *address; /* in its network: "10.201.0.7"; NULL: it has none */
+    uint64_t pid;         /* of the sandbox's pid 1, outside */
+    uint64_t start_time;  /* field 22 of /proc/PID/stat: pid and start time name it for ever */
+    uint64_t fresh;       /* 1: its writable layer was made by this start */
+    const char *address;  /* in its network: "10.201.0.7"; NULL: it has none */
+    const char *address6; /* the one that it has, or would have, with PLAN_NETWORK_IPV6 */
 };
 
 struct warden_ref {
@@ -261,7 +264,8 @@ struct warden_entry {
     uint64_t running; /* 0: only its files are there, or are being copied */
     uint64_t pid;
     uint64_t start_time;
-    const char *address; /* as warden_started's */
+    const char *address; /* as warden_started's, both */
+    const char *address6;
 };
 
 struct warden_exited {
@@ -346,7 +350,7 @@ struct warden_net_set {
 /* The sandbox at this address may connect there, on ports that are not proxied, for ttl_s seconds:
  * it has been told the address by the resolver. The same again makes it longer. */
 struct warden_net_admit {
-    struct slice sandbox; /* 4 bytes, network order, as the next */
+    struct slice sandbox; /* 4 or 16 bytes, network order, and as many in the next */
     struct slice address;
     uint64_t protocol; /* of IP: 6, 17 */
     uint64_t port;
@@ -359,6 +363,7 @@ enum net_listener {
     NET_LISTEN_DNS_TCP = 2, /* this one and the next: listening */
     NET_LISTEN_HTTP = 3,
     NET_LISTEN_TLS = 4,
+    NET_LISTEN_SIX = 4, /* added to each of these: the same for IPv6. NETWORK_UNAVAILABLE */
 };
 
 /* A socket that lives where sandboxes' connections end up: SO_ORIGINAL_DST says where they were

@@ -8,28 +8,33 @@ import pytest
 
 from cella_server import wait_until
 from network_inside import Box
-from world import (CUT_OFF, DATABASE, ECHO, EVIL, FOREIGN_RESOLVER, HOST, HOST6, METADATA, OTHER, PRIVATE, ROUTER,
-                   WEB, WEB6)
+from world import DATABASE, ECHO, EVIL, FAMILIES, METADATA, OTHER, PRIVATE, WEB, WEB6
 
-EVERYTHING = ["0.0.0.0/0", "*:*"]
+EVERYTHING = [*(family.everything for family in FAMILIES.values()), "*:*"]
 MODES = {"isolated": {}, "full": {}, "allowlist": {"allow": EVERYTHING}}
 # Those mean the sandbox itself, inside.
 ITS_OWN = ("127.0.0.1", "127.9.9.9", "0.0.0.0")
+ICMPV6 = 58  # whose packets between neighbours the machine sends itself
 
 
-@pytest.fixture(scope="module", params=MODES)
+@pytest.fixture(scope="module", params=[(mode, version) for version in FAMILIES for mode in MODES],
+                ids=lambda param: f"{param[0]}-ipv{param[1]}")
 def box(request, world_server):
-    """A sandbox whose owner allows all that he can, in each mode. For tests that only look."""
-    made = world_server.create(network={"mode": request.param, **MODES[request.param]})
-    yield Box(made)
+    """A sandbox whose owner allows all that he can, in each mode, with the addresses of the family that is
+    tried. For tests that only look."""
+    mode, version = request.param
+    made = world_server.create(network={"mode": mode, "ipv6": version == 6, **MODES[mode]})
+    looked_at = Box(made)
+    looked_at.family = FAMILIES[version]
+    yield looked_at
     made.delete()
 
 
 def assert_alive(world, box):
     """Whatever was refused was not refused because nothing works."""
-    since = world.now()
-    assert box.do("echo(web, port)", web=WEB, port=ECHO)["got"] == "hello"
-    assert len(world.met(since, kind="tcp", address=WEB, port=ECHO)) == 1
+    since, web = world.now(), getattr(box, "family", FAMILIES[4]).web
+    assert box.do("echo(web, port)", web=web, port=ECHO)["got"] == "hello"
+    assert len(world.met(since, kind="tcp", address=web, port=ECHO)) == 1
 
 
 PROBE = """
@@ -52,21 +57,21 @@ def probe(box, addresses, ports):
 def test_ranges_that_are_cut_off(world, box):
     since, before = world.now(), world.host.now()
     world.packets(forget=True)
-    targets = [address for address in CUT_OFF.values() if address not in ITS_OWN]
+    targets = [address for address in box.family.cut_off.values() if address not in ITS_OWN]
     ports = [("tcp", 80), ("tcp", 443), ("tcp", ECHO), ("udp", ECHO), ("udp", 443)]
     assert probe(box, targets, ports) == {}
     assert_alive(world, box)
     assert [met for met in world.met(since) if met.get("address") in targets] == []
-    assert [packet for packet in world.packets() if packet[2] in targets] == []
+    assert [packet for packet in world.packets() if packet[2] in targets and packet[0] != ICMPV6] == []
     assert world.host.met(before) == []
 
 
 def test_the_machines_services(world, world_server, box):
     """By every address that the machine has, and at every port that something listens on."""
     before = world.host.now()
-    links = json.loads(world.host.run("ip", "-j", "-4", "addr"))
-    own = {info["local"] for link in links for info in link["addr_info"]} - {"127.0.0.1"}
-    assert HOST in own
+    links = json.loads(world.host.run("ip", "-j", f"-{box.family.version}", "addr"))
+    own = {info["local"] for link in links for info in link["addr_info"]} - {"127.0.0.1", "::1"}
+    assert box.family.host in own
     ports = [("tcp", port) for port in (22, 80, 443, 8080, 8443, DATABASE, world_server.port())]
     assert probe(box, own, ports + [("udp", ECHO)]) == {}
     assert_alive(world, box)
@@ -77,16 +82,18 @@ def test_the_router_offers_names_and_nothing_else(world, world_server, box):
     """The proxies and the resolver behind the router's address are not to be spoken to directly."""
     before, since = world.host.now(), world.now()
     ports = [("tcp", port) for port in (22, 80, 443, 853, 5353, 8080, 8081, 8443, 8444, world_server.port())]
-    router = box.do("[gateway(), resolver()]")
+    router = box.do("[gateway(version), resolver()]", version=box.family.version)
     assert probe(box, set(router), ports + [("udp", ECHO), ("udp", 5353)]) == {}
     assert_alive(world, box)
     assert world.host.met(before) == [] and world.met(since, kind="http") == []
 
 
-def test_a_neighbour(world, boxes):
+@pytest.mark.parametrize("version", FAMILIES)
+def test_a_neighbour(world, boxes, version):
     """No mode reaches another sandbox: not by its address, not with its address."""
-    pair = [boxes("full"), boxes("isolated"), boxes("allowlist", allow=EVERYTHING)]
-    own = [each.do("own_address()") for each in pair]
+    family, six = FAMILIES[version], version == 6
+    pair = [boxes("full", ipv6=six), boxes("isolated", ipv6=six), boxes("allowlist", ipv6=six, allow=EVERYTHING)]
+    own = [each.do("own_address(version)", version=version) for each in pair]
     assert len(set(own)) == len(pair)
     for each in pair:
         each.write("/tmp/listen.py", """
@@ -100,10 +107,10 @@ def datagrams(sock):
     while True:
         print('MET', sock.recvfrom(100), flush=True)
 for port in (80, 443, 9000):
-    sock = socket.create_server(('0.0.0.0', port))
+    sock = socket.create_server(('::', port), family=socket.AF_INET6, dualstack_ipv6=True)
     threading.Thread(target=serve, args=(sock,)).start()
-sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-sock.bind(('0.0.0.0', 9000))
+sock = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM)
+sock.bind(('::', 9000))
 threading.Thread(target=datagrams, args=(sock,)).start()
 print('ready', flush=True)
 """)
@@ -114,7 +121,7 @@ print('ready', flush=True)
         assert probe(each, others, [("tcp", 80), ("tcp", 443), ("tcp", 9000), ("udp", 9000)]) == {}
         spoofed = each.do("together([lambda o=o: udp_from(o, to, 9000) for o in others for to in others + [web]]"
                           " + [lambda o=o: tcp_from(o, web, echo_port) for o in others])",
-                          others=others, web=WEB, echo_port=ECHO)
+                          others=others, web=family.web, echo_port=ECHO)
         assert [got for got in spoofed if got["got"]] == []
     for each in pair:
         assert each.logs(each.pid)["stdout"] == "ready\n"
@@ -124,12 +131,15 @@ print('ready', flush=True)
 def test_a_source_that_is_not_its_own(world, box):
     """Sockets can be bound to foreign addresses without any right; packets from them go nowhere."""
     world.packets(forget=True)
-    sources = [EVIL, WEB, HOST, ROUTER, METADATA, PRIVATE, box.do("gateway()")]
+    family = box.family
+    sources = [family.evil, family.web, family.host, family.router, family.metadata, family.private,
+               box.do("gateway(version)", version=family.version)]
     got = box.do("together([lambda s=s: udp_from(s, web, port) for s in sources] + "
-                 "[lambda s=s: tcp_from(s, web, port) for s in sources])", sources=sources, web=WEB, port=ECHO)
+                 "[lambda s=s: tcp_from(s, web, port) for s in sources])", sources=sources, web=family.web, port=ECHO)
     assert [each for each in got if each["got"]] == []
     assert_alive(world, box)
-    assert [packet for packet in world.packets() if packet[1] not in (HOST, HOST6) and ":" not in packet[1]] == []
+    assert [packet for packet in world.packets()
+            if family.owns(packet[1]) and packet[1] != family.host and packet[0] != ICMPV6] == []
 
 
 def test_raw_packets(world, box):
@@ -163,16 +173,19 @@ for name, family, kind, protocol in (('ip', socket.AF_INET, socket.SOCK_RAW, soc
 # Echo requests to all of them, until all have answered or the time is over; who did.
 PING = """
 import select
-sock, result, end = socket.socket(socket.AF_INET, socket.SOCK_DGRAM, socket.IPPROTO_ICMP), [], time.monotonic() + seconds
+six = ':' in targets[0]
+sock = socket.socket(socket.AF_INET6 if six else socket.AF_INET, socket.SOCK_DGRAM,
+                     socket.IPPROTO_ICMPV6 if six else socket.IPPROTO_ICMP)
+result, end = [], time.monotonic() + seconds
 sock.setsockopt(socket.SOL_SOCKET, socket.SO_BROADCAST, 1)
 while time.monotonic() < end and not set(targets) <= set(result):
     for target in targets:
         with contextlib.suppress(OSError):
-            sock.sendto(struct.pack('>BBHHH', 8, 0, 0, 0, 1), (target, 0))
+            sock.sendto(struct.pack('>BBHHH', 128 if six else 8, 0, 0, 0, 1), (target, 0))
     while select.select([sock], [], [], 0.5)[0]:
         with contextlib.suppress(OSError):
             data, where = sock.recvfrom(2000)
-            if data[0] == 0:
+            if data[0] == (129 if six else 0):
                 result = sorted({*result, where[0]})
 """
 
@@ -180,10 +193,14 @@ while time.monotonic() < end and not set(targets) <= set(result):
 def test_pings(world, box):
     """What is cut off is so for echo requests too, which have no port."""
     world.packets(forget=True)
-    targets = [address for address in CUT_OFF.values() if address not in ITS_OWN]
-    assert box.do(PING, targets=targets, seconds=2) == []
-    assert box.do(PING, targets=[WEB], seconds=30) == [WEB]
-    assert {packet[2] for packet in world.packets() if packet[0] == 1} == {WEB}
+    family = box.family
+    own = box.do("own_address(version)", version=family.version)  # one of all nodes
+    targets = [address for address in family.cut_off.values() if address not in ITS_OWN]
+    assert set(box.do(PING, targets=targets, seconds=2)) <= {own}
+    assert box.do(PING, targets=[family.web], seconds=30) == [family.web]
+    seen = {packet[2] for packet in world.packets() if packet[0] in (1, ICMPV6)}
+    assert {address for address in seen if family.owns(address) and not address.startswith("ff02::")
+            and address != family.router} == {family.web}  # neighbours speak to each other, too
 
 
 def test_a_ping_is_no_port_of_a_name(world, boxes):
@@ -199,20 +216,23 @@ def test_a_ping_is_no_port_of_a_name(world, boxes):
 
 def test_names_are_asked_of_one_resolver_only(world, box):
     """Whoever the question is sent to, ours answers it, by UDP and by TCP."""
-    name, since = world.name(OTHER), world.now()
-    servers = [FOREIGN_RESOLVER, EVIL, METADATA, PRIVATE, HOST, box.do("own_address()"), box.do("gateway()")]
-    own = box.do("own_address()")
-    got = box.do("together([lambda s=s, t=t: ask(name, server=s, over_tcp=t) for s in servers for t in (0, 1)])",
-                 servers=[server for server in servers if server != own], name=name)
+    family = box.family
+    name, since = world.name(family.other), world.now()
+    servers = [family.foreign_resolver, family.evil, family.metadata, family.private, family.host,
+               box.do("gateway(version)", version=family.version)]
+    got = box.do("together([lambda s=s, t=t: ask(name, kind, server=s, over_tcp=t) for s in servers "
+                 "for t in (0, 1)])", servers=servers, name=name, kind=family.record)
     for each in got:
-        assert [answer[2] for answer in each.get("answers", [])] in ([OTHER], []), got
+        assert [answer[2] for answer in each.get("answers", [])] in ([family.other], []), got
     assert got[0]["answers"] and got[1]["answers"], got
     asked = world.met(since, kind="dns", name=name)
     assert asked and {each["address"] for each in asked} == {"45.92.0.53"}
 
 
-def test_ipv6_is_off(world, box):
-    name = world.name(WEB, WEB6)
+@pytest.mark.parametrize("mode", MODES)
+def test_ipv6_is_off(world, boxes, mode):
+    """Unless it is asked for."""
+    box, name = boxes(mode, **MODES[mode]), world.name(WEB, WEB6)
     world.packets(forget=True)
     got = box.do("together([lambda: echo(six, port, timeout=QUICK), lambda: udp(six, port, timeout=QUICK), "
                  "lambda: echo('fe80::1%eth0', port, timeout=QUICK), lambda: echo('ff02::1', port, timeout=QUICK)])",

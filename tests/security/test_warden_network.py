@@ -351,7 +351,7 @@ def test_what_cannot_be_changed(warden, box):
     for target, fields, code in [
             (without.name, {"network": FULL}, "CONFLICT"), ("nobody", {"network": FULL}, "NOT_RUNNING"),
             (one.name, {"network": 4}, "INVALID_ARGUMENT"),
-            (one.name, {"network": FULL, "network_flags": 2}, "INVALID_ARGUMENT"),
+            (one.name, {"network": FULL, "network_flags": 4}, "INVALID_ARGUMENT"),
             (one.name, {"network": FULL, "network_in_bytes": 10}, "INVALID_ARGUMENT"),
             (one.name, {"network": FULL, "network_rules": b"x" * 23}, "INVALID_ARGUMENT"),
             (one.name, {"network": FULL, "network_rules": b"x" * 24}, "INVALID_ARGUMENT")]:

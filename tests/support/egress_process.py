@@ -15,6 +15,7 @@ import threading
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
+import wardenlib  # noqa: E402  pylint: disable=wrong-import-position
 import wirelib  # noqa: E402  pylint: disable=wrong-import-position
 import world_dns  # noqa: E402  pylint: disable=wrong-import-position
 from cella_server import PATIENCE, bin_dir  # noqa: E402  pylint: disable=wrong-import-position
@@ -57,7 +58,10 @@ class Router:
                 payload = sock.recv(length, socket.MSG_WAITALL) if length else b""
                 name, message = wirelib.decode(number, payload)
                 answer, extra = wirelib.encode("OK", request_id), []
-                if name == "WARDEN_NET_LISTEN":
+                if name == "WARDEN_NET_LISTEN" and message["which"] not in self.sockets:  # of IPv6
+                    answer = wirelib.encode("ERROR", request_id, message="IPv4 only",
+                                            code=wardenlib.CODES["NETWORK_UNAVAILABLE"])
+                elif name == "WARDEN_NET_LISTEN":
                     fds = array.array("i", [self.sockets[message["which"]].fileno()])
                     extra = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, fds)]
                 else:

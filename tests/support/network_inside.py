@@ -262,12 +262,20 @@ def served(result):
     return result["got"][:1] == "\x16"
 
 
+def freely(sock):
+    """May be bound to any address (IP_FREEBIND, IPV6_FREEBIND)."""
+    if sock.family == socket.AF_INET6:
+        sock.setsockopt(socket.IPPROTO_IPV6, 78, 1)
+    else:
+        sock.setsockopt(socket.IPPROTO_IP, 15, 1)
+
+
 def udp_from(source, address, port, data="hello", timeout=QUICK):
-    """A datagram from an address that need not be one's own (IP_FREEBIND)."""
+    """A datagram from an address that need not be one's own."""
     def go():
         with socket.socket(family_of(address), socket.SOCK_DGRAM) as sock:
             sock.settimeout(timeout)
-            sock.setsockopt(socket.IPPROTO_IP, 15, 1)
+            freely(sock)
             sock.bind((source, 0))
             sock.sendto(data.encode(), (address, port))
             return {"got": sock.recv(65536).decode("latin-1"), "error": None}
@@ -278,21 +286,28 @@ def tcp_from(source, address, port, timeout=QUICK):
     def go():
         with socket.socket(family_of(address)) as sock:
             sock.settimeout(timeout)
-            sock.setsockopt(socket.IPPROTO_IP, 15, 1)
+            freely(sock)
             sock.bind((source, 0))
             sock.connect((address, port))
             return {"got": "connected", "error": None}
     return outcome(go)
 
 
-def own_address():
+def own_address(version=4):
     """The address that this sandbox's packets have."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
-        sock.connect(("45.91.0.10", 9))
+    target = "2a0b:91::10" if version == 6 else "45.91.0.10"
+    with socket.socket(family_of(target), socket.SOCK_DGRAM) as sock:
+        sock.connect((target, 9))
         return sock.getsockname()[0]
 
 
-def gateway():
+def gateway(version=4):
+    if version == 6:
+        for line in open("/proc/net/ipv6_route", encoding="ascii"):
+            fields = line.split()
+            if fields[1] == "00" and fields[9] == "eth0":
+                return socket.inet_ntop(socket.AF_INET6, bytes.fromhex(fields[4]))
+        raise OSError(errno.ENOENT, "no default route")
     for line in open("/proc/net/route", encoding="ascii"):
         fields = line.split()
         if fields[1] == "00000000":

@@ -12,6 +12,7 @@ public addresses can be used; those set aside for documentation would be refused
 
 import contextlib
 import ctypes
+import dataclasses
 import http.client
 import json
 import os
@@ -33,11 +34,11 @@ HOST, HOST6 = "45.90.0.2", "2a0b:90::2"
 ROUTER, ROUTER6 = "45.90.0.1", "2a0b:90::1"
 # One address with many names, another one, and what stands for the bad part of the Internet.
 WEB, OTHER, EVIL = "45.91.0.10", "45.91.0.20", "45.66.66.66"
-WEB6 = "2a0b:91::10"
+WEB6, OTHER6, EVIL6 = "2a0b:91::10", "2a0b:91::20", "2a0b:66::66"
 # The operator's resolver, and one that a program inside might want to talk to instead.
-RESOLVER, FOREIGN_RESOLVER = "45.92.0.53", "45.92.0.66"
-METADATA = "169.254.169.254"
-PRIVATE = "10.77.0.5"
+RESOLVER, FOREIGN_RESOLVER, FOREIGN_RESOLVER6 = "45.92.0.53", "45.92.0.66", "2a0b:92::66"
+METADATA, METADATA6 = "169.254.169.254", "fd00:ec2::254"
+PRIVATE, PRIVATE6 = "10.77.0.5", "fd77::5"
 # What no sandbox may reach, however it asks: one of each range, with the reason.
 CUT_OFF = {
     "metadata": METADATA, "link-local": "169.254.7.7", "private 10": PRIVATE, "private 172": "172.20.0.5",
@@ -46,6 +47,44 @@ CUT_OFF = {
     "protocol assignments": "192.0.0.9", "multicast": "224.0.0.1", "reserved": "240.0.0.5",
     "broadcast": "255.255.255.255", "the host": HOST, "documentation": "192.0.2.5",
     "documentation 2": "198.51.100.5", "documentation 3": "203.0.113.5",
+}
+CUT_OFF6 = {
+    "metadata": METADATA6, "metadata 2": "fd20:ce::254", "private": PRIVATE6, "private fc": "fc00::5",
+    "mapped private": "::ffff:10.77.0.5", "mapped metadata": "::ffff:169.254.169.254",
+    "compatible": "::45.91.0.10",
+    "translated": "64:ff9b::10.77.0.5", "translated, local": "64:ff9b:1::10.77.0.5",
+    "6to4 of a private address": "2002:a4d:5::1", "Teredo": "2001:0:4136:e378:8000:63bf:f2b2:fffa",
+    "protocol assignments": "2001:20::5", "site-local": "fec0::5", "discard": "100::5",
+    "unassigned": "4000::5", "unassigned 2": "a000::5", "multicast": "ff0e::5", "all nodes": "ff02::1",
+    "all routers": "ff02::2", "documentation": "2001:db8::5", "documentation 2": "3fff::5", "the host": HOST6,
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Family:
+    """The same world in IPv4 or in IPv6, for tests of both."""
+
+    version: int
+    web: str
+    other: str
+    evil: str
+    host: str
+    router: str
+    metadata: str
+    private: str
+    foreign_resolver: str
+    cut_off: dict
+    everything: str  # as a rule
+    record: str  # that has its addresses
+
+    def owns(self, address):
+        return (":" in address) == (self.version == 6)
+
+
+FAMILIES = {
+    4: Family(4, WEB, OTHER, EVIL, HOST, ROUTER, METADATA, PRIVATE, FOREIGN_RESOLVER, CUT_OFF, "0.0.0.0/0", "A"),
+    6: Family(6, WEB6, OTHER6, EVIL6, HOST6, ROUTER6, METADATA6, PRIVATE6, FOREIGN_RESOLVER6, CUT_OFF6, "::/0",
+              "AAAA"),
 }
 
 HTTP, HTTPS, ALT_HTTP, ECHO, DATABASE = 80, 443, 8080, 7777, 5432

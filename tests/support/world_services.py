@@ -28,7 +28,7 @@ from world_dns import Zone, parse
 
 CLONE_NEWNET = 0x40000000
 PR_SET_PDEATHSIG = 1
-IPV6_RECVPKTINFO, IPV6_PKTINFO = 49, 50
+IPV6_RECVPKTINFO, IPV6_PKTINFO, IPV6_FREEBIND = 49, 50, 78
 KEPT = 20000  # events; a flood must not fill the memory
 PACKETS_WAITING = 100000  # more than the buffer of the sniffer holds
 HEAD_MAX = 256 * 1024
@@ -158,6 +158,7 @@ class Services:
         sock = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM)
         sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
         sock.setsockopt(socket.IPPROTO_IPV6, IPV6_RECVPKTINFO, 1)
+        sock.setsockopt(socket.IPPROTO_IPV6, IPV6_FREEBIND, 1)  # answers come from any address
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 20)
         sock.bind(("::", port))
         threading.Thread(target=self._udp, args=(sock, kind, port), daemon=True).start()

@@ -164,9 +164,10 @@ static void test_ranges(void **state)
 
 static void test_exceptions(void **state)
 {
-    static const char *const never[] = {"169.254.169.254", "127.0.0.1",  "0.0.0.0/0", "10.0.0.0/7",
-                                        "203.0.113.0/24",  "fe80::/10",  "::1",       "224.0.0.1",
-                                        "2002::/16",       "fd00::1/64", "db.corp"};
+    static const char *const never[] = {
+        "169.254.169.254", "127.0.0.1",     "0.0.0.0/0",    "10.0.0.0/7", "203.0.113.0/24",
+        "fe80::/10",       "::1",           "224.0.0.1",    "2002::/16",  "fd00::1/64",
+        "db.corp",         "fd00:ec2::/32", "fd00:ec2::254"};
     struct net_exceptions exceptions = {0};
     for (size_t i = 0; i < ARRAY_LEN(never); i++) {
         struct error err = {0};
@@ -181,6 +182,11 @@ static void test_exceptions(void **state)
     assert_false(net_address_forbidden(&in, &exceptions));
     assert_false(net_address_forbidden(&in6, &exceptions));
     assert_true(net_address_forbidden(&out, &exceptions));
+    /* A metadata service is cut off where all around it is opened. */
+    struct net_address metadata = address("fd00:ec2::254"), beside = address("fd00:ec3::1");
+    assert_int_equal(net_exceptions_add(&exceptions, slice_of("fd00::/8"), NULL), 0);
+    assert_true(net_address_forbidden(&metadata, &exceptions));
+    assert_false(net_address_forbidden(&beside, &exceptions));
     struct error err = {0};
     while (exceptions.count < NET_EXCEPTIONS_MAX)
         assert_int_equal(net_exceptions_add(&exceptions, slice_of("10.1.0.0/16"), &err), 0);

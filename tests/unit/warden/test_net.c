@@ -67,6 +67,56 @@ static void names_and_addresses_by_index(void **state)
     assert_int_equal(pair_address(&router, (int)pair_count_max(&router) - 1), 0x0ac9fffe);
 }
 
+static void ranges_of_ipv6(void **state)
+{
+    static const struct {
+        const char *text;
+        unsigned bits; /* 0: refused */
+    } rows[] = {
+        {"fd12:3456:789a::/64", 64}, {"fc00::/7", 0},    {"fd00::/8", 8},
+        {"fd00::/96", 96},           {"fd00::/97", 0},   {"fd00::1/64", 0},
+        {"2a0b:90::/32", 0},         {"fe80::/64", 0},   {"10.201.0.0/16", 0},
+        {"fd00::/64x", 0},           {"fd00::", 0},      {"", 0},
+        {"fd00:::/64", 0},           {"[fd00::]/64", 0},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct six_address range;
+        unsigned bits = 0;
+        struct error err = {0};
+        int r = six_parse_range(rows[i].text, &range, &bits, &err);
+        assert_int_equal(r, rows[i].bits == 0 ? -1 : 0);
+        assert_int_equal(bits, rows[i].bits);
+        assert_true(r == 0 || err.code == ERROR_INVALID_ARGUMENT);
+    }
+}
+
+static void ipv6_addresses_by_index(void **state)
+{
+    char text[SIX_TEXT];
+    struct error err;
+    struct router router = {.range = 0x0ac90000, .range_bits = 16, .gateway = 0x0ac90001};
+    assert_int_equal(
+        six_parse_range("fd12:3456:789a::/64", &router.six.range, &router.six.range_bits, &err), 0);
+    const int last = (int)pair_count_max(&router) - 1;
+    struct six_address address = six_address(&router, 0);
+    six_text(&address, text);
+    assert_string_equal(text, "fd12:3456:789a::2"); /* the gateway is 1 */
+    for (int index = 0; index <= last; index += last) {
+        address = six_address(&router, index);
+        assert_int_equal(six_index(&router, &address), index);
+    }
+    address = six_address(&router, last + 1);
+    assert_int_equal(six_index(&router, &address), -1);
+    address = six_address(&router, -1); /* the gateway */
+    assert_int_equal(six_index(&router, &address), -1);
+    address = six_address(&router, 5);
+    address.bytes[9] = 1; /* in the range, and nobody's */
+    assert_int_equal(six_index(&router, &address), -1);
+    address.bytes[9] = 0;
+    address.bytes[0] = 0x20;
+    assert_int_equal(six_index(&router, &address), -1);
+}
+
 static int check_rule(struct plan_net_rule rule)
 {
     struct error err;
@@ -90,7 +140,7 @@ static void rules_are_looked_at(void **state)
     assert_int_equal(check_rule(good), 0);
     for (size_t i = 0; i < ARRAY_LEN(bad); i++)
         bad[i] = good;
-    bad[0].family = 6;
+    bad[0].family = 5;
     bad[1].bits = 33;
     bad[2].verdict = 2;
     bad[3].protocol = 1;
@@ -100,6 +150,13 @@ static void rules_are_looked_at(void **state)
     bad[7].bits = 0;
     for (size_t i = 0; i < ARRAY_LEN(bad); i++)
         assert_int_equal(check_rule(bad[i]), -1);
+    struct plan_net_rule six = {
+        .family = 6, .bits = 33, .last_port = 65535, .address = {0x2a, 0x0b, 0, 0x90, 0x80}};
+    assert_int_equal(check_rule(six), 0);
+    six.bits = 32; /* behind the prefix */
+    assert_int_equal(check_rule(six), -1);
+    six.bits = 129;
+    assert_int_equal(check_rule(six), -1);
 }
 
 static void wishes_are_looked_at(void **state)
@@ -107,7 +164,7 @@ static void wishes_are_looked_at(void **state)
     struct error err;
     static const struct net_wish bad[] = {
         {.mode = PLAN_NETWORK_FULL + 1},
-        {.mode = PLAN_NETWORK_FULL, .flags = 2},
+        {.mode = PLAN_NETWORK_FULL, .flags = 4},
         {.mode = PLAN_NETWORK_FULL, .in_bytes = 1023},
         {.mode = PLAN_NETWORK_FULL, .out_bytes = UINT64_MAX},
         {.mode = PLAN_NETWORK_FULL, .rules = {"x", 1}},
@@ -130,26 +187,42 @@ static void only_addresses_reach_nft(void **state)
 static void the_rules_say_what_they_were_told(void **state)
 {
     struct buf text = BUF_INIT(NET_RULES_TEXT_MAX);
-    const struct rules_setting setting = {.gateway = 0x0ac90001,
-                                          .range = 0x0ac90000,
-                                          .range_bits = 16,
-                                          .uplink = "cellauptest",
-                                          .uplink_near = 0x647f0003,
-                                          .instance = "test",
-                                          .opened = "10.1.0.0/16,fd00::/8",
-                                          .resolvers = "10.0.0.2#53,fd00::2#5353,10.0.0.3",
-                                          .egress = 4711};
+    struct rules_setting setting = {.gateway = 0x0ac90001,
+                                    .range = 0x0ac90000,
+                                    .range_bits = 16,
+                                    .uplink = "cellauptest",
+                                    .uplink_near = 0x647f0003,
+                                    .instance = "test",
+                                    .opened = "10.1.0.0/16,fd00::/8",
+                                    .resolvers = "10.0.0.2#53,fd00::2#5353,10.0.0.3",
+                                    .egress = 4711};
     rules_router(&setting, &text);
     assert_false(text.failed);
     assert_non_null(strstr(text.data, "dnat ip to 10.201.0.1:5353"));
     assert_non_null(strstr(text.data, "elements = { 10.1.0.0/16 }"));
     assert_null(strstr(text.data, "fd00"));
+    assert_non_null(strstr(text.data, "chain raw_sb6 { drop; }"));
+    buf_clear(&text);
+    rules_machine(&setting, &text);
+    assert_non_null(strstr(text.data, "ip6 saddr != :: drop"));
+    buf_clear(&text);
+    const struct six six = {.range = {{0xfd, 1}},
+                            .range_bits = 64,
+                            .gateway = {{0xfd, 1, [15] = 1}},
+                            .uplink_near = {{0xfd, 2, [15] = 2}}};
+    setting.six = &six;
+    rules_router(&setting, &text);
+    assert_false(text.failed);
+    assert_non_null(strstr(text.data, "dnat ip6 to [fd01::1]:5353"));
+    assert_non_null(strstr(text.data, "ip6 saddr fd01::/64 masquerade"));
+    assert_non_null(strstr(text.data, "elements = { fd00::/8 }"));
     buf_clear(&text);
     rules_machine(&setting, &text);
     assert_false(text.failed);
     assert_non_null(strstr(text.data, "elements = { 10.0.0.2 . 53, 10.0.0.3 . 53 }"));
     assert_non_null(strstr(text.data, "elements = { fd00::2 . 5353 }"));
     assert_non_null(strstr(text.data, "meta skuid 4711"));
+    assert_non_null(strstr(text.data, "ip6 saddr != fd02::2 drop"));
     assert_non_null(strstr(text.data, "ip saddr 100.127.0.3 oifname != \"cellauptest\""));
     buf_release(&text);
 }
@@ -251,6 +324,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ranges_of_addresses),
         cmocka_unit_test(names_and_addresses_by_index),
+        cmocka_unit_test(ranges_of_ipv6),
+        cmocka_unit_test(ipv6_addresses_by_index),
         cmocka_unit_test(rules_are_looked_at),
         cmocka_unit_test(wishes_are_looked_at),
         cmocka_unit_test(only_addresses_reach_nft),
