@@ -68,6 +68,6 @@ def test_killed_during_changes(world, world_factory):
     wait_until(lambda: box.do("http(web, name, timeout=5)['status']", web=WEB, name=allowed[0]) == 200, 60,
                "the name that is shown")
     for name in set(names) - set(allowed):
-        assert box.do("http(web, name, timeout=5)['status']", web=WEB, name=name) == 403
+        assert box.do("http(web, name)['status']", web=WEB, name=name) == 403
     box.delete()
     wait_until(lambda: server.leaks() == "", 30, server.leaks)
