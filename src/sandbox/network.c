@@ -134,6 +134,15 @@ int sandbox_network_set(struct sandbox *sb, struct error *err)
     return p->ops->net_set(p, &set, err);
 }
 
+int sandbox_network_renew(struct sandbox *sb, struct error *err)
+{
+    struct error later; /* one that is not there is told everything when it comes */
+    if (sandbox_network_set(sb, err) < 0)
+        return -1;
+    (void)egress_tell(sb, &later);
+    return 0;
+}
+
 int sandbox_network_apply(struct sandbox *sb, struct error *err)
 {
     if (sb->network.address[0] == '\0')

@@ -58,6 +58,9 @@ void sandbox_network_plan(const struct sandbox *sb, struct plan *plan);
 void sandbox_network_at(struct sandbox *sb, const char *address, const char *address6);
 /* On a coroutine: the warden is told what holds for it, which may run for nobody yet. */
 int sandbox_network_set(struct sandbox *sb, struct error *err);
+/* On a coroutine: the warden is told again. The kernel forgets by that which addresses it was told
+ * to let through, so the egress process is to forget it, too. */
+int sandbox_network_renew(struct sandbox *sb, struct error *err);
 /* On a coroutine: both are told what holds for a sandbox that runs. */
 int sandbox_network_apply(struct sandbox *sb, struct error *err);
 /* On a coroutine: it has just come up, or does not run any more. */

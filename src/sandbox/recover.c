@@ -68,7 +68,7 @@ static void restore_network(struct sandbox *sb, const struct census *census)
     sandbox_network_at(sb, item == NULL ? NULL : item->address,
                        item == NULL ? NULL : item->address6);
     if (sb->network.address[0] != '\0' && !sb->unclaimed &&
-        sandbox_with_patience(sb, sandbox_network_set, &err) < 0)
+        sandbox_with_patience(sb, sandbox_network_renew, &err) < 0)
         log_error("sandbox %s: its network: %s", sb->id, err.message);
 }
 

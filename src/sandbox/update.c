@@ -222,7 +222,7 @@ static int apply_once(struct sandbox *sb, struct error *err)
         .memory_bandwidth = spec_bandwidth_share(&sb->owner->admission.machine, &sb->limits)};
     if (p->ops->update(p, &update, err) < 0)
         return -1;
-    return sb->network.address[0] == '\0' ? 0 : sandbox_network_set(sb, err); /* its rates */
+    return sb->network.address[0] == '\0' ? 0 : sandbox_network_renew(sb, err); /* its rates */
 }
 
 static bool in_between(const struct sandbox *sb)

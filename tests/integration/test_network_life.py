@@ -3,6 +3,7 @@
 
 import os
 import signal
+import time
 
 import pytest
 
@@ -185,6 +186,24 @@ def test_rules_hold_whoever_dies(world_factory, boxes, pair):
     change(box, mode="full")
     assert reaches(box, pair[1]) and reaches(box)
     wait_until(lambda: server.leaks() == "", 30, server.leaks)
+
+
+@pytest.mark.timeout(180)
+def test_addresses_of_names_are_admitted_again(world, world_factory, boxes):
+    """Whenever the kernel forgot which ones were: after another size, and after the warden's end."""
+    server, name = world_factory(), world.name(WEB, ttl=300)
+    one, two = (boxes("allowlist", server=server, allow=[f"{name}:{ECHO}"]) for _ in range(2))
+
+    def reached(box):
+        return box.do("[addresses(name), echo(web, port, timeout=5)['got']]", name=name, web=WEB, port=ECHO)
+
+    time.sleep(10.5)  # from then on the egress process remembers what it had admitted (egress/admitted.h)
+    assert reached(one) == reached(two) == [[WEB], "hello"]
+    answer = one.request("POST", "/resize", {"memory": "700Mi"})
+    assert answer.status == 200, answer
+    assert reached(one) == [[WEB], "hello"]
+    server.wait_recovered(server.kill("warden"), "warden")
+    wait_until(lambda: reached(two) == [[WEB], "hello"], 60, "the name's address")
 
 
 @pytest.mark.timeout(180)
