@@ -19,6 +19,7 @@
 #include <sys/socket.h>
 
 #include "base/cleanup.h"
+#include "warden/net_nft.h"
 
 #define _cleanup_requests_ _cleanup_(nl_release)
 
@@ -26,90 +27,9 @@ enum {
     CHAIN_NAME_SIZE = 20,
     IFNAME_KEY = 16,
     ADMISSION_KEY_MAX = 28, /* generation, IPv6 address, protocol, port */
-    REGISTER = NFT_REG32_00,
 };
-
-/* ---- transactions ---- */
-
-static void begin(struct nl_requests *requests, uint16_t type, unsigned flags)
-{
-    const struct nfgenmsg header = {.nfgen_family = NFPROTO_INET, .version = NFNETLINK_V0};
-    nl_begin(requests, (uint16_t)(NFNL_SUBSYS_NFTABLES << 8 | type), flags, &header,
-             sizeof(header));
-}
-
-static void transaction_edge(struct nl_requests *requests, uint16_t type)
-{
-    const struct nfgenmsg header = {
-        .nfgen_family = AF_UNSPEC, .version = NFNETLINK_V0, .res_id = htons(NFNL_SUBSYS_NFTABLES)};
-    nl_begin(requests, type, NL_SILENT, &header, sizeof(header));
-    nl_end(requests);
-}
-
-static void transaction_begin(struct nl_requests *requests)
-{
-    requests->transaction = true;
-    transaction_edge(requests, NFNL_MSG_BATCH_BEGIN);
-}
-
-static int transaction_commit(struct netlink *rules_socket, struct nl_requests *requests,
-                              struct error *err)
-{
-    transaction_edge(requests, NFNL_MSG_BATCH_END);
-    return nl_send(rules_socket, requests, err);
-}
 
 /* ---- elements ---- */
-
-static void add_data(struct nl_requests *requests, uint16_t type, const void *value, size_t len)
-{
-    size_t nest = nl_nest(requests, type);
-    nl_bytes(requests, NFTA_DATA_VALUE, value, len);
-    nl_nest_end(requests, nest);
-}
-
-static void add_verdict(struct nl_requests *requests, uint16_t type, int code, const char *chain)
-{
-    size_t data = nl_nest(requests, type);
-    size_t verdict = nl_nest(requests, NFTA_DATA_VERDICT);
-    nl_be32(requests, NFTA_VERDICT_CODE, (uint32_t)code);
-    if (chain != NULL)
-        nl_string(requests, NFTA_VERDICT_CHAIN, chain);
-    nl_nest_end(requests, verdict);
-    nl_nest_end(requests, data);
-}
-
-struct element {
-    const char *set;
-    const void *key;
-    size_t key_len;
-    const void *key_end;  /* of a range of keys */
-    const uint32_t *mark; /* of a map, unless … */
-    const char *chain;    /* … it jumps */
-    uint64_t timeout_ms;  /* 0: none */
-};
-
-static void change_element(struct nl_requests *requests, bool add, const struct element *element)
-{
-    begin(requests, add ? NFT_MSG_NEWSETELEM : NFT_MSG_DELSETELEM,
-          add ? NLM_F_CREATE | NLM_F_EXCL : 0);
-    nl_string(requests, NFTA_SET_ELEM_LIST_TABLE, NET_TABLE);
-    nl_string(requests, NFTA_SET_ELEM_LIST_SET, element->set);
-    size_t list = nl_nest(requests, NFTA_SET_ELEM_LIST_ELEMENTS);
-    size_t item = nl_nest(requests, NFTA_LIST_ELEM);
-    add_data(requests, NFTA_SET_ELEM_KEY, element->key, element->key_len);
-    if (element->key_end != NULL)
-        add_data(requests, NFTA_SET_ELEM_KEY_END, element->key_end, element->key_len);
-    if (add && element->mark != NULL)
-        add_data(requests, NFTA_SET_ELEM_DATA, element->mark, sizeof(*element->mark));
-    if (add && element->chain != NULL)
-        add_verdict(requests, NFTA_SET_ELEM_DATA, NFT_JUMP, element->chain);
-    if (add && element->timeout_ms != 0)
-        nl_be64(requests, NFTA_SET_ELEM_TIMEOUT, element->timeout_ms);
-    nl_nest_end(requests, item);
-    nl_nest_end(requests, list);
-    nl_end(requests);
-}
 
 struct source_key {
     char interface[IFNAME_KEY];
@@ -120,9 +40,9 @@ static void change_source(struct nl_requests *requests, bool add, const struct f
 {
     struct source_key key = {.address = htonl(entry->address)};
     memcpy(key.interface, entry->interface, strnlen(entry->interface, IFNAME_KEY - 1));
-    change_element(
-        requests, add,
-        &(struct element){.set = "sb", .key = &key, .key_len = sizeof(key), .mark = &entry->mark});
+    nft_change_element(requests, add,
+                       &(struct nft_element){
+                           .set = "sb", .key = &key, .key_len = sizeof(key), .mark = &entry->mark});
 }
 
 struct source6_key {
@@ -134,17 +54,18 @@ static void change_source6(struct nl_requests *requests, bool add, const struct 
 {
     struct source6_key key = {.address = entry->six};
     memcpy(key.interface, entry->interface, strnlen(entry->interface, IFNAME_KEY - 1));
-    change_element(
+    nft_change_element(
         requests, add,
-        &(struct element){.set = "sb6", .key = &key, .key_len = sizeof(key), .mark = &entry->mark});
+        &(struct nft_element){
+            .set = "sb6", .key = &key, .key_len = sizeof(key), .mark = &entry->mark});
 }
 
 static void change_live(struct nl_requests *requests, bool add, const struct filter_entry *entry)
 {
     uint32_t generation = entry->mark & NET_MARK_GENERATION;
-    change_element(
+    nft_change_element(
         requests, add,
-        &(struct element){.set = "live", .key = &generation, .key_len = sizeof(generation)});
+        &(struct nft_element){.set = "live", .key = &generation, .key_len = sizeof(generation)});
 }
 
 static void change_jump(struct nl_requests *requests, bool add, const struct filter_entry *entry,
@@ -152,9 +73,9 @@ static void change_jump(struct nl_requests *requests, bool add, const struct fil
 {
     char key[IFNAME_KEY] = "";
     memcpy(key, entry->interface, strnlen(entry->interface, IFNAME_KEY - 1));
-    change_element(
+    nft_change_element(
         requests, add,
-        &(struct element){.set = "own", .key = key, .key_len = sizeof(key), .chain = chain});
+        &(struct nft_element){.set = "own", .key = key, .key_len = sizeof(key), .chain = chain});
 }
 
 /* ---- chains ---- */
@@ -166,7 +87,7 @@ static void chain_name(const struct filter_entry *entry, char out[CHAIN_NAME_SIZ
 
 static void change_chain(struct nl_requests *requests, bool add, const char *chain)
 {
-    begin(requests, add ? NFT_MSG_NEWCHAIN : NFT_MSG_DELCHAIN, add ? NLM_F_CREATE : 0);
+    nft_begin(requests, add ? NFT_MSG_NEWCHAIN : NFT_MSG_DELCHAIN, add ? NLM_F_CREATE : 0);
     nl_string(requests, NFTA_CHAIN_TABLE, NET_TABLE);
     nl_string(requests, NFTA_CHAIN_NAME, chain);
     nl_end(requests);
@@ -174,74 +95,17 @@ static void change_chain(struct nl_requests *requests, bool add, const char *cha
 
 static void flush_chain(struct nl_requests *requests, const char *chain)
 {
-    begin(requests, NFT_MSG_DELRULE, 0);
+    nft_begin(requests, NFT_MSG_DELRULE, 0);
     nl_string(requests, NFTA_RULE_TABLE, NET_TABLE);
     nl_string(requests, NFTA_RULE_CHAIN, chain);
     nl_end(requests);
 }
 
-struct nests {
-    size_t item, data;
-};
-
-static struct nests expression(struct nl_requests *requests, const char *name)
-{
-    struct nests nests = {.item = nl_nest(requests, NFTA_LIST_ELEM)};
-    nl_string(requests, NFTA_EXPR_NAME, name);
-    nests.data = nl_nest(requests, NFTA_EXPR_DATA);
-    return nests;
-}
-
-static void expression_end(struct nl_requests *requests, struct nests nests)
-{
-    nl_nest_end(requests, nests.data);
-    nl_nest_end(requests, nests.item);
-}
-
-static void load_payload(struct nl_requests *requests, uint32_t base, uint32_t offset, uint32_t len)
-{
-    struct nests nests = expression(requests, "payload");
-    nl_be32(requests, NFTA_PAYLOAD_DREG, REGISTER);
-    nl_be32(requests, NFTA_PAYLOAD_BASE, base);
-    nl_be32(requests, NFTA_PAYLOAD_OFFSET, offset);
-    nl_be32(requests, NFTA_PAYLOAD_LEN, len);
-    expression_end(requests, nests);
-}
-
-static void mask_register(struct nl_requests *requests, const void *mask, const void * xor,
-                          uint32_t len)
-{
-    struct nests nests = expression(requests, "bitwise");
-    nl_be32(requests, NFTA_BITWISE_SREG, REGISTER);
-    nl_be32(requests, NFTA_BITWISE_DREG, REGISTER);
-    nl_be32(requests, NFTA_BITWISE_LEN, len);
-    add_data(requests, NFTA_BITWISE_MASK, mask, len);
-    add_data(requests, NFTA_BITWISE_XOR, xor, len);
-    expression_end(requests, nests);
-}
-
-static void compare(struct nl_requests *requests, uint32_t operation, const void *value, size_t len)
-{
-    struct nests nests = expression(requests, "cmp");
-    nl_be32(requests, NFTA_CMP_SREG, REGISTER);
-    nl_be32(requests, NFTA_CMP_OP, operation);
-    add_data(requests, NFTA_CMP_DATA, value, len);
-    expression_end(requests, nests);
-}
-
-static void load_meta(struct nl_requests *requests, uint32_t key)
-{
-    struct nests nests = expression(requests, "meta");
-    nl_be32(requests, NFTA_META_DREG, REGISTER);
-    nl_be32(requests, NFTA_META_KEY, key);
-    expression_end(requests, nests);
-}
-
 static void match_family(struct nl_requests *requests, const struct plan_net_rule *rule)
 {
     const uint8_t family = rule->family == 4 ? NFPROTO_IPV4 : NFPROTO_IPV6;
-    load_meta(requests, NFT_META_NFPROTO);
-    compare(requests, NFT_CMP_EQ, &family, sizeof(family));
+    nft_load_meta(requests, NFT_META_NFPROTO);
+    nft_compare(requests, NFT_CMP_EQ, &family, sizeof(family));
 }
 
 static void match_address(struct nl_requests *requests, const struct plan_net_rule *rule)
@@ -255,11 +119,11 @@ static void match_address(struct nl_requests *requests, const struct plan_net_ru
         return;
     for (unsigned bit = 0; bit < rule->bits; bit++)
         mask[bit / 8] |= (unsigned char)(0x80 >> bit % 8);
-    load_payload(requests, NFT_PAYLOAD_NETWORK_HEADER, four ? IPV4_DESTINATION : IPV6_DESTINATION,
-                 size);
+    nft_load_payload(requests, NFT_PAYLOAD_NETWORK_HEADER,
+                     four ? IPV4_DESTINATION : IPV6_DESTINATION, size);
     if (rule->bits < 8 * size)
-        mask_register(requests, mask, zeros, size);
-    compare(requests, NFT_CMP_EQ, rule->address, size);
+        nft_mask(requests, mask, zeros, size);
+    nft_compare(requests, NFT_CMP_EQ, rule->address, size);
 }
 
 static void match_port(struct nl_requests *requests, const struct plan_net_rule *rule,
@@ -267,28 +131,25 @@ static void match_port(struct nl_requests *requests, const struct plan_net_rule 
 {
     enum { DESTINATION_PORT = 2, PORT_SIZE = 2 };
     uint16_t first = htons(rule->first_port), last = htons(rule->last_port);
-    load_meta(requests, NFT_META_L4PROTO);
-    compare(requests, NFT_CMP_EQ, &protocol, sizeof(protocol));
+    nft_load_meta(requests, NFT_META_L4PROTO);
+    nft_compare(requests, NFT_CMP_EQ, &protocol, sizeof(protocol));
     if (rule->first_port <= 1 && rule->last_port == UINT16_MAX)
         return;
-    load_payload(requests, NFT_PAYLOAD_TRANSPORT_HEADER, DESTINATION_PORT, PORT_SIZE);
-    compare(requests, NFT_CMP_GTE, &first, sizeof(first));
-    compare(requests, NFT_CMP_LTE, &last, sizeof(last));
+    nft_load_payload(requests, NFT_PAYLOAD_TRANSPORT_HEADER, DESTINATION_PORT, PORT_SIZE);
+    nft_compare(requests, NFT_CMP_GTE, &first, sizeof(first));
+    nft_compare(requests, NFT_CMP_LTE, &last, sizeof(last));
 }
 
 static void set_mark(struct nl_requests *requests, uint32_t bit)
 {
     const uint32_t rest = ~bit;
-    load_meta(requests, NFT_META_MARK);
-    mask_register(requests, &rest, &bit, sizeof(bit));
-    struct nests nests = expression(requests, "meta");
-    nl_be32(requests, NFTA_META_KEY, NFT_META_MARK);
-    nl_be32(requests, NFTA_META_SREG, REGISTER);
-    expression_end(requests, nests);
-    nests = expression(requests, "immediate");
+    nft_load_meta(requests, NFT_META_MARK);
+    nft_mask(requests, &rest, &bit, sizeof(bit));
+    nft_store_meta(requests, NFT_META_MARK);
+    struct nft_nests nests = nft_expression(requests, "immediate");
     nl_be32(requests, NFTA_IMMEDIATE_DREG, NFT_REG_VERDICT);
-    add_verdict(requests, NFTA_IMMEDIATE_DATA, NFT_RETURN, NULL);
-    expression_end(requests, nests);
+    nft_verdict(requests, NFTA_IMMEDIATE_DATA, NFT_RETURN, NULL);
+    nft_expression_end(requests, nests);
 }
 
 struct own_chain {
@@ -299,7 +160,7 @@ struct own_chain {
 static void add_rule(struct nl_requests *requests, const struct own_chain *chain,
                      const struct plan_net_rule *rule, uint8_t protocol)
 {
-    begin(requests, NFT_MSG_NEWRULE, NLM_F_CREATE | NLM_F_APPEND);
+    nft_begin(requests, NFT_MSG_NEWRULE, NLM_F_CREATE | NLM_F_APPEND);
     nl_string(requests, NFTA_RULE_TABLE, NET_TABLE);
     nl_string(requests, NFTA_RULE_CHAIN, chain->name);
     size_t list = nl_nest(requests, NFTA_RULE_EXPRESSIONS);
@@ -374,14 +235,14 @@ int filter_change(struct netlink *rules_socket, const struct filter_entry *old,
                   const struct filter_entry *entry, struct slice rules, struct error *err)
 {
     _cleanup_requests_ struct nl_requests requests = NL_REQUESTS_INIT;
-    transaction_begin(&requests);
+    nft_transaction(&requests);
     if (old != NULL)
         remove_all(&requests, old);
     if (entry != NULL)
         add_all(&requests, entry, rules);
     if (requests.count == 0)
         return 0;
-    if (transaction_commit(rules_socket, &requests, err) < 0)
+    if (nft_commit(rules_socket, &requests, err) < 0)
         return error_prefix(err, "changing the rules of %s",
                             entry != NULL ? entry->interface : old->interface);
     return 0;
@@ -394,7 +255,7 @@ void filter_purge(struct netlink *rules_socket, const struct filter_entry *entry
     chain_name(entry, chain);
     for (int part = 0; part < 5; part++) {
         _cleanup_requests_ struct nl_requests requests = NL_REQUESTS_INIT;
-        transaction_begin(&requests);
+        nft_transaction(&requests);
         if (part == 0)
             change_source(&requests, false, entry);
         else if (part == 4)
@@ -407,7 +268,7 @@ void filter_purge(struct netlink *rules_socket, const struct filter_entry *entry
             flush_chain(&requests, chain);
             change_chain(&requests, false, chain);
         }
-        (void)transaction_commit(rules_socket, &requests, &err);
+        (void)nft_commit(rules_socket, &requests, &err);
     }
 }
 
@@ -455,7 +316,7 @@ int filter_admit(struct netlink *rules_socket, const struct admission *admission
         admission_key(admission, generation, all ? NULL : &admission->first_port);
     const struct admission_key end =
         admission_key(admission, generation, all ? NULL : &admission->last_port);
-    const struct element element = {
+    const struct nft_element element = {
         .set = sets[all     ? ADMIT_ALL
                     : range ? ADMIT_RANGE
                             : ADMIT_PORT][admission->ipv6],
@@ -467,11 +328,11 @@ int filter_admit(struct netlink *rules_socket, const struct admission *admission
     /* One that is there already keeps its time: it goes first, in the same transaction. */
     for (int attempt = 0; attempt < 2; attempt++) {
         _cleanup_requests_ struct nl_requests requests = NL_REQUESTS_INIT;
-        transaction_begin(&requests);
+        nft_transaction(&requests);
         if (attempt == 1)
-            change_element(&requests, false, &element);
-        change_element(&requests, true, &element);
-        if (transaction_commit(rules_socket, &requests, err) == 0)
+            nft_change_element(&requests, false, &element);
+        nft_change_element(&requests, true, &element);
+        if (nft_commit(rules_socket, &requests, err) == 0)
             return 0;
         if (err->sys != EEXIST)
             break;
@@ -529,7 +390,7 @@ static int look_at(struct netlink *rules_socket, const char *set, struct element
                    struct error *err)
 {
     _cleanup_requests_ struct nl_requests requests = NL_REQUESTS_INIT;
-    begin(&requests, NFT_MSG_GETSETELEM, NLM_F_DUMP | NL_SILENT);
+    nft_begin(&requests, NFT_MSG_GETSETELEM, NLM_F_DUMP | NL_SILENT);
     nl_string(&requests, NFTA_SET_ELEM_LIST_TABLE, NET_TABLE);
     nl_string(&requests, NFTA_SET_ELEM_LIST_SET, set);
     nl_end(&requests);
@@ -545,9 +406,9 @@ int filter_each_generation(struct netlink *rules_socket, filter_generation_fn fn
 int filter_forget_generation(struct netlink *rules_socket, uint32_t generation, struct error *err)
 {
     _cleanup_requests_ struct nl_requests requests = NL_REQUESTS_INIT;
-    transaction_begin(&requests);
+    nft_transaction(&requests);
     change_live(&requests, false, &(struct filter_entry){.mark = generation});
-    return transaction_commit(rules_socket, &requests, err);
+    return nft_commit(rules_socket, &requests, err);
 }
 
 int filter_each(struct netlink *rules_socket, filter_fn fn, void *arg, struct error *err)
@@ -570,7 +431,7 @@ bool filter_has_table(struct netlink *rules_socket, const char *table)
     _cleanup_requests_ struct nl_requests requests = NL_REQUESTS_INIT;
     struct error err;
     bool found = false;
-    begin(&requests, NFT_MSG_GETTABLE, 0);
+    nft_begin(&requests, NFT_MSG_GETTABLE, 0);
     nl_string(&requests, NFTA_TABLE_NAME, table);
     nl_end(&requests);
     return nl_dump(rules_socket, &requests, see_anything, &found, &err) == 0 && found;
@@ -581,7 +442,7 @@ bool filter_has_set(struct netlink *rules_socket, const char *set)
     _cleanup_requests_ struct nl_requests requests = NL_REQUESTS_INIT;
     struct error err;
     bool found = false;
-    begin(&requests, NFT_MSG_GETSET, 0);
+    nft_begin(&requests, NFT_MSG_GETSET, 0);
     nl_string(&requests, NFTA_SET_TABLE, NET_TABLE);
     nl_string(&requests, NFTA_SET_NAME, set);
     nl_end(&requests);

@@ -2,8 +2,15 @@
 """A second family of addresses is a second way around every rule. What no sandbox reaches is tried with
 both in test_network_reach.py; here is what decides by name and by prefix, and what is IPv6's own."""
 
+import contextlib
+import os
+import pathlib
+import subprocess
+import sys
+
 import pytest
 
+from cella_server import wait_until
 from network_inside import Box
 from world import CUT_OFF6, ECHO, HOST6, METADATA6, OTHER6, PRIVATE6, WEB, WEB6
 
@@ -125,3 +132,67 @@ result = len(kept)
 """, web6=WEB6, web=WEB, port=ECHO)
     assert held <= 520, held
     assert neighbour.do("echo(web, port)['got']", web=WEB6, port=ECHO) == "hello"
+
+
+# Sends packets made by hand from the sandbox's network, with the rights of the machine's root, who alone can:
+# so that the rules, and not only the lack of rights, are seen to stop them.
+BY_HAND = """
+import socket, struct, sys
+own, web, private = sys.argv[1:4]
+six = lambda text: socket.inet_pton(socket.AF_INET6, text)
+sock = socket.socket(socket.AF_INET6, socket.SOCK_RAW, socket.IPPROTO_RAW)
+def send(source, target, kind, body, hops=255):
+    if kind == 58 or kind == 17:  # with the sum over the header that it needs
+        words = six(source) + six(target) + struct.pack('>2I', len(body), kind) + body + bytes(len(body) % 2)
+        total = sum(struct.unpack(f'>{len(words) // 2}H', words))
+        total = (total & 0xffff) + (total >> 16)
+        total = (total & 0xffff) + (total >> 16)
+        at = 2 if kind == 58 else 6
+        body = body[:at] + struct.pack('>H', 0xffff - total) + body[at + 2:]
+    try:
+        sock.sendto(struct.pack('>IHBB', 6 << 28, len(body), kind, hops) + six(source) + six(target) + body, (target, 0))
+    except OSError as error:
+        print('unsent', target, error)
+udp = struct.pack('>4H', 4000, 4001, 8, 0)
+advert = struct.pack('>BBHBBHII', 134, 0, 0, 64, 0, 1800, 0, 0) + \\
+    struct.pack('>BBBBIII', 3, 4, 64, 0xc0, 3600, 3600, 0) + six('2a0b:66::')
+solicit = struct.pack('>BBHI', 135, 0, 0, 0) + six(private)
+for source in (own, 'fe80::7'):
+    for target in ('ff02::1', 'ff02::2', web, private):
+        send(source, target, 58, advert)
+        send(source, target, 58, solicit)
+        send(source, target, 58, struct.pack('>BBHI', 133, 0, 0, 0))
+        send(source, target, 58, struct.pack('>BBHI', 137, 0, 0, 0) + six(web) + six(private))
+for source in ('fe80::7', '2a0b:66::66', private, '::1', '::'):
+    send(source, web, 17, udp)
+routed = bytes([17, 2, 0, 1]) + bytes(4) + six(private)  # a source route, type 0
+options = bytes([17, 0, 1, 4, 0, 0, 0, 0])
+for kind, head in ((43, routed), (0, options), (60, options)):
+    send(own, web, kind, head + udp)
+send(own, web, 17, struct.pack('>4H', 4000, 4002, 8, 0))
+print('sent')
+"""
+
+
+def link_of(path):
+    with contextlib.suppress(OSError):  # it may have ended
+        return os.readlink(path)
+    return None
+
+
+def test_packets_made_by_hand(world, world_server, boxes):
+    """Router advertisements, redirects, neighbours, source routes, options, foreign and local sources."""
+    box = boxes("full", ipv6=True)
+    router = ["nsenter", f"--net={world_server.data}/run/router", "sh", "-c", "ip -6 addr; ip -6 route; ip -6 neigh"]
+    namespace, own = box.run("readlink /proc/self/ns/net"), box.do("own_address(6)")
+    inside = next(path for path in pathlib.Path("/proc").glob("[0-9]*/ns/net") if link_of(path) == namespace)
+    world.packets(forget=True)
+    done = subprocess.run(["nsenter", f"--net={inside}", sys.executable, "-c", BY_HAND, own, WEB6, PRIVATE6],
+                          check=True, text=True, stdout=subprocess.PIPE, timeout=60)
+    assert "sent" in done.stdout.splitlines(), done.stdout
+    assert box.do("udp(web, port)['got']", web=WEB6, port=ECHO) == "hello"  # after all of these
+    wait_until(lambda: [packet for packet in world.packets() if packet[3] == 4002], 30, "what is made right")
+    assert [packet for packet in world.packets() if packet[3] == 4001 or packet[2] == PRIVATE6
+            or (packet[0] in (0, 43, 58, 60) and packet[2] == WEB6)] == []
+    learned = subprocess.run(router, check=True, text=True, stdout=subprocess.PIPE).stdout
+    assert [word for word in ("2a0b:66", "fe80::7", "proto ra", "proto redirect") if word in learned] == []
