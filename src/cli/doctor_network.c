@@ -25,7 +25,7 @@ enum { RULES_MAX = 4 << 20, READ_PIECE = 64 * 1024 };
 
 static _Noreturn void become(char *const *argv, int out)
 {
-    static char path[] = "PATH=/usr/sbin:/usr/bin:/sbin:/bin", locale[] = "LC_ALL=C";
+    char path[] = "PATH=/usr/sbin:/usr/bin:/sbin:/bin", locale[] = "LC_ALL=C";
     char *envp[] = {path, locale, NULL};
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
     if (null >= 0 && dup2(null, STDIN_FILENO) >= 0 && dup2(out, STDOUT_FILENO) >= 0 &&
