@@ -33,6 +33,7 @@
 #include "base/layout.h"
 #include "base/log.h"
 #include "warden/files.h"
+#include "warden/net_filter.h"
 #include "warden/net_link.h"
 #include "warden/net_rules.h"
 
@@ -189,10 +190,10 @@ static int open_sockets(void *arg, struct error *err)
 
 /* ---- the cable ---- */
 
-static unsigned instance_hash(const char *instance)
+static unsigned text_hash(const char *text)
 {
     uint32_t hash = 2166136261u; /* FNV-1a */
-    for (const char *c = instance; *c != '\0'; c++)
+    for (const char *c = text; *c != '\0'; c++)
         hash = (hash ^ (unsigned char)*c) * 16777619u;
     return hash;
 }
@@ -201,7 +202,7 @@ static unsigned instance_hash(const char *instance)
 static int find_pair(struct netlink *machine, const char *instance, uint32_t *ret_pair,
                      struct error *err)
 {
-    unsigned first = instance_hash(instance);
+    unsigned first = text_hash(instance);
     for (unsigned i = 0; i < LOCK_TRIES; i++) {
         uint32_t pair = UPLINK_NETWORK + 2 * ((first + i) % UPLINK_PAIRS);
         bool taken;
@@ -253,7 +254,7 @@ static int make_cable(struct router *router, struct netlink *machine, const char
 static int read_pair(struct router *router, const char *instance, uint32_t *ret_pair,
                      struct error *err)
 {
-    unsigned first = instance_hash(instance);
+    unsigned first = text_hash(instance);
     for (unsigned i = 0; i < LOCK_TRIES; i++) {
         uint32_t pair = UPLINK_NETWORK + 2 * ((first + i) % UPLINK_PAIRS);
         bool ours;
@@ -316,7 +317,29 @@ static void enable_forwarding(const char *uplink)
 
 /* ---- all of it ---- */
 
-static int load_rules(const struct router *router, const struct router_options *options,
+/* A router that was found has its rules, unless they would be others now: after a crash, a server
+ * may be started with other settings, or be another version. An empty table's name tells. With its
+ * rules it loses those of sandboxes, which reach nothing until cellad has told them anew. */
+static int load_router_rules(struct router *router, const struct rules_setting *setting, bool fresh,
+                             struct error *err)
+{
+    char stamp[32];
+    _cleanup_buf_ struct buf rules = BUF_INIT(NET_RULES_TEXT_MAX);
+    _cleanup_buf_ struct buf text = BUF_INIT(NET_RULES_TEXT_MAX);
+    rules_router(setting, &rules);
+    if (buf_check(&rules, "the router's rules", err) < 0)
+        return -1;
+    snprintf(stamp, sizeof(stamp), NET_TABLE "_%08x", text_hash(rules.data));
+    if (!fresh && filter_has_table(&router->rules, stamp))
+        return 0;
+    if (!fresh)
+        log_info("the router gets other rules than it had");
+    buf_addf(&text, "flush ruleset\ntable inet %s { }\n", stamp); /* all of it is ours */
+    buf_add(&text, rules.data, rules.len);
+    return rules_load(router->fd, &text, err);
+}
+
+static int load_rules(struct router *router, const struct router_options *options,
                       const char *instance, uint32_t pair, bool fresh, struct error *err)
 {
     const struct rules_setting setting = {.gateway = router->gateway,
@@ -333,11 +356,22 @@ static int load_rules(const struct router *router, const struct router_options *
     rules_machine(&setting, &text);
     if (rules_load(router->home, &text, err) < 0)
         return -1;
-    if (!fresh)
+    return load_router_rules(router, &setting, fresh, err);
+}
+
+/* Sandboxes that run have their addresses: they cannot get others. */
+static int check_range(struct router *router, const struct router_options *options, bool fresh,
+                       struct error *err)
+{
+    bool same = true;
+    if (!fresh && link_has_address(&router->route, router->gateway, 32, &same, err) < 0)
+        return -1;
+    if (same)
         return 0;
-    buf_clear(&text);
-    rules_router(&setting, &text);
-    return rules_load(router->fd, &text, err);
+    return error_set(err, ERROR_CONFLICT,
+                     "sandboxes that run have addresses of another range than %.40s: start with "
+                     "the one before, and stop the server before changing it",
+                     options->range);
 }
 
 int router_open(struct router *router, const struct router_options *options, const char *instance,
@@ -353,7 +387,8 @@ int router_open(struct router *router, const struct router_options *options, con
     if (router_within(router, router->fd, open_sockets, router, err) < 0)
         return -1;
     const struct net_way gateway = {.ifindex = LO, .own = router->gateway, .own_bits = 32};
-    if (link_up(&router->route, LO, err) < 0 || link_address(&router->route, &gateway, err) < 0 ||
+    if (check_range(router, options, fresh, err) < 0 || link_up(&router->route, LO, err) < 0 ||
+        link_address(&router->route, &gateway, err) < 0 ||
         connect_router(router, instance, &pair, err) < 0)
         return -1;
     six_open(router, options->range6, instance, fresh);

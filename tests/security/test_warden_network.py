@@ -466,6 +466,24 @@ def test_a_warden_killed_within_a_change_leaves_nothing_open(world, clean):
         assert warden.leaks() == []
 
 
+def test_a_warden_with_other_settings_takes_over(world, clean):
+    """After a crash: the router gets the rules that hold now, and no sandbox has any until it is told."""
+    with make_warden(world) as warden:
+        one = Box(warden, "one", network=FULL)
+        assert one.refused("172.20.0.5", worldlib.ECHO) and one.reaches(worldlib.PRIVATE, worldlib.ECHO)
+        warden.kill_warden()
+        warden.arguments[warden.arguments.index(OPENED)] = "172.20.0.0/16"
+        warden.start_warden()
+        assert one.refused(worldlib.WEB, worldlib.ECHO)
+        one.set(FULL)
+        assert one.reaches("172.20.0.5", worldlib.ECHO) and one.refused(worldlib.PRIVATE, worldlib.ECHO)
+        warden.kill_warden()
+        warden.arguments += ["--network-range", "10.55.0.0/16"]
+        warden.start_warden()
+        assert "another range than 10.55.0.0/16" in warden.connection.call("WARDEN_HELLO")["network"]
+        warden.remove("one")
+
+
 def test_leaks_tell_of_a_network(world, clean):
     with make_warden(world) as warden:
         Box(warden, "one", network=FULL)
