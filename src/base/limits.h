@@ -52,7 +52,11 @@ enum {
 
     /* Egress */
     EGRESS_POLICY_MAX = 256 * 1024,  /* bytes of one sandbox's, packed */
-    EGRESS_LOG_MAX = 500,            /* entries kept of one sandbox */
+    EGRESS_LOG_MAX = 512,            /* entries kept of one sandbox */
+    EGRESS_LOG_PULL_MAX = 256,       /* entries in one answer to who keeps them for good */
+    EGRESS_LOG_WAIT_MS = 10 * 1000,  /* that such an answer may take */
+    EGRESS_GUEST_DIRECT_MAX = 4096,  /* connections past the proxies that are remembered, of one */
+    EGRESS_CLOSED_MAX = 256,         /* … and that wait to be counted, of all */
     EGRESS_GUESTS_MAX = 20000,       /* sandboxes */
     EGRESS_FLOWS_MAX = 8192,         /* connections through the proxies, of all together … */
     EGRESS_GUEST_FLOWS_MAX = 128,    /* … and of one */

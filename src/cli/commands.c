@@ -618,8 +618,8 @@ static const struct verb_row verbs[] = {
      "without a network has to be stopped first.",
      network_set_options, VERB_REMOTE, verb_network_set},
     {NETWORK, "network log NAME", "show what it tried to reach, and what became of it",
-     "Names it asked for and connections through the proxies (HTTP, TLS), the oldest first; the same again "
-     "within a while is counted. What goes beside the proxies, by address, is counted in its metrics only.",
+     "Names it asked for and connections, through the proxies (HTTP, TLS) and past them (direct), the oldest first; "
+     "the same again within a while is counted.",
      network_log_options, VERB_REMOTE, verb_network_log},
 
     {PORTS, "port-forward NAME PORT...", "reach ports of a sandbox as ports of this machine",

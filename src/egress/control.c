@@ -40,6 +40,7 @@ union message {
     struct egress_ref ref;
     struct egress_keep keep;
     struct egress_log_read log_read;
+    struct egress_log_pull log_pull;
     struct egress_secrets secrets;
 };
 
@@ -124,13 +125,25 @@ static int take_log_read(struct request *r, const union message *m, struct error
     return done(r);
 }
 
+static int take_log_pull(struct request *r, const union message *m, struct error *err)
+{
+    struct log_changes *changes = &r->egress->guests.changes;
+    if (changes->last <= m->log_pull.after &&
+        co_cond_wait(r->egress->loop, &changes->more, EGRESS_LOG_WAIT_MS, err) != 0 &&
+        err->code != ERROR_TIMEOUT)
+        return -1;
+    log_changes_read(changes, m->log_pull.after, EGRESS_LOG_PULL_MAX, write_entry, r);
+    return done(r);
+}
+
 static const struct {
     const struct wire_schema *schema;
     int (*take)(struct request *r, const union message *m, struct error *err);
 } rows[] = {
     {&egress_hello_schema, take_hello},       {&egress_set_schema, take_set},
     {&egress_drop_schema, take_drop},         {&egress_keep_schema, take_keep},
-    {&egress_log_read_schema, take_log_read}, {&egress_secrets_schema, take_secrets},
+    {&egress_log_read_schema, take_log_read}, {&egress_log_pull_schema, take_log_pull},
+    {&egress_secrets_schema, take_secrets},
 };
 
 static int take_request(struct request *r, uint16_t type, struct slice payload, struct error *err)

@@ -203,8 +203,10 @@ static void tell(struct egress *egress, struct guest *guest, const struct dns_qu
         return;
     }
     struct net_address first = {0};
-    if (answer->count > 0)
-        first = address_of(&answer->addresses[0]);
+    for (size_t i = answer->count; i-- > 0;) {
+        first = address_of(&answer->addresses[i]);
+        told_add(&guest->told, &first, query->name);
+    }
     note(guest, query, &allowed, answer->count > 0 ? &first : NULL);
     dns_reply_write(out, query, answer->rcode, answer->addresses, answer->count, answer->ttl);
 }

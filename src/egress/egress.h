@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "egress/direct.h"
 #include "egress/guests.h"
 #include "egress/reach.h"
 #include "egress/resolver.h"
@@ -29,8 +30,9 @@ struct egress {
     unsigned flows_max;       /* of all guests together: what the limit on open files allows */
     unsigned questions;       /* of all guests, under way */
     struct bucket complaints; /* about the warden, in the server's log */
-    const char *ca_file;      /* whom servers are believed for; NULL: this machine's authorities */
-    struct tls_roots *roots;  /* the same, once they were needed */
+    struct direct_queue closed;
+    const char *ca_file;     /* whom servers are believed for; NULL: this machine's authorities */
+    struct tls_roots *roots; /* the same, once they were needed */
 };
 
 /* Each serves one of the warden's sockets (owned from now on) until the process ends. On a

@@ -66,6 +66,7 @@ void guest_unref(struct guest *guest)
     inject_unref(guest->inject);
     log_ring_release(&guest->log);
     admitted_release(&guest->admitted);
+    told_release(&guest->told);
     free(guest);
 }
 
@@ -149,6 +150,7 @@ void guests_drop(struct guests *guests, struct guest *guest)
     guest->dropped = true;
     for (struct flow *flow = guest->flows; flow != NULL; flow = flow->next)
         close_flow(flow, NET_REFUSED_MODE);
+    direct_end_all(guests, guest);
     guest_unref(guest);
 }
 
@@ -190,13 +192,14 @@ static void take_address(struct guests *guests, struct guest *guest,
     HASH_ADD(by_address6, guests->addresses6, address6.bytes, 16, guest);
 }
 
-static struct guest *guest_new(struct guests *guests, const char *id)
+static struct guest *guest_new(struct guests *guests, const char *id, uint64_t log_after)
 {
     struct guest *guest = calloc(1, sizeof(*guest));
     if (guest == NULL)
         abort();
     memcpy(guest->id, id, strlen(id));
     guest->refs = 1;
+    log_ring_init(&guest->log, &guests->changes, guest->id, log_after);
     HASH_ADD(by_id, guests->ids, id, strlen(guest->id), guest);
     return guest;
 }
@@ -245,7 +248,7 @@ int guests_set(struct guests *guests, const struct egress_set *set, struct error
                          EGRESS_GUESTS_MAX);
     }
     if (guest == NULL)
-        guest = guest_new(guests, set->id);
+        guest = guest_new(guests, set->id, set->log_after);
     else
         forget_addresses(guests, guest);
     take_address(guests, guest, &address, &address6);
@@ -260,6 +263,8 @@ int guests_set(struct guests *guests, const struct egress_set *set, struct error
     if (policy.header_count == 0 && guest->inject != NULL)
         take_secrets(guest, NULL); /* nobody sends those of a policy that has none */
     close_refused(guests, guest);
+    if (policy.mode == NET_NONE)
+        direct_end_all(guests, guest);
     return 0;
 }
 

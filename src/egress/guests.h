@@ -14,8 +14,10 @@
 
 #include "base/limits.h"
 #include "egress/admitted.h"
+#include "egress/direct.h"
 #include "egress/inject.h"
 #include "egress/log_ring.h"
+#include "egress/told.h"
 #include "loop/co.h"
 #include "network/policy.h"
 
@@ -63,6 +65,10 @@ struct guest {
     unsigned admitting;     /* requests to the warden under way, for this policy … */
     unsigned outdated;      /* … and for earlier ones */
     struct co_cond settled; /* there are none for earlier ones any more */
+    struct told told;
+    struct direct_flow *directs;
+    unsigned direct_count;
+    bool direct_lost; /* there were more than are remembered */
     unsigned refs;
     bool dropped;
     UT_hash_handle by_id;
@@ -76,6 +82,8 @@ struct guests { /* start from a zeroed struct */
     struct guest *addresses6;
     struct net_exceptions exceptions; /* the operator's */
     unsigned flow_count;
+    struct direct_flow *directs; /* of all, by their key */
+    struct log_changes changes;  /* in the logs of all */
 };
 
 void guests_release(struct guests *guests);

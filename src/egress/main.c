@@ -25,7 +25,8 @@
 #define RESOLV_CONF "/etc/resolv.conf"
 
 enum {
-    RETRY_MS = 500,      /* for a warden that is not there yet */
+    RETRY_MS = 500, /* for a warden that is not there yet */
+    RETRY_MAX_MS = 60 * 1000,
     FDS_OF_OTHERS = 512, /* that are not connections' */
     FDS_PER_FLOW = 6,    /* two sockets, and pipes that bytes move through */
     EXIT_TROUBLE = 2,
@@ -175,7 +176,8 @@ struct service {
     enum net_listener which;
     void (*serve)(struct egress *egress, int fd);
     const char *name;
-    bool six; /* for IPv6, which not every machine has */
+    bool six;      /* for IPv6, which not every machine has */
+    bool optional; /* the machine may have none: it is asked for more and more rarely */
 };
 
 /* A listener is asked for until it is there: at the first start the warden may be slower, and after
@@ -186,6 +188,7 @@ static void service_main(void *arg)
     struct egress *egress = &service->arguments->egress;
     struct error err;
     int fd;
+    int64_t retry_ms = RETRY_MS;
     bool told = false;
     enum net_listener which = service->which + (service->six ? NET_LISTEN_SIX : 0);
     while (warden_link_listen(&egress->warden, which, &fd, &err) != 0) {
@@ -194,8 +197,10 @@ static void service_main(void *arg)
         if (!told)
             log_info("waiting for the %s socket: %s", service->name, err.message);
         told = true;
-        if (co_sleep(egress->loop, RETRY_MS, &err) != 0)
+        if (co_sleep(egress->loop, retry_ms, &err) != 0)
             return;
+        if (service->optional && retry_ms < RETRY_MAX_MS)
+            retry_ms *= 2;
     }
     log_debug("serving %s", service->name);
     set_nonblocking(fd);
@@ -211,11 +216,17 @@ static void control_main(void *arg)
     loop_stop(a->egress.loop);
 }
 
-enum { SERVICES = 8 };
+static void count_main(void *arg)
+{
+    direct_count(arg);
+}
+
+enum { LISTENERS = 4, SERVICES = 2 * LISTENERS + 2 };
 
 static int start(struct arguments *a, struct service services[SERVICES], struct error *err)
 {
-    if (co_spawn(a->egress.loop, control_main, a, NULL, err) != 0)
+    if (co_spawn(a->egress.loop, control_main, a, NULL, err) != 0 ||
+        co_spawn(a->egress.loop, count_main, &a->egress, NULL, err) != 0)
         return -1;
     for (size_t i = 0; i < SERVICES; i++) {
         services[i].arguments = a;
@@ -254,10 +265,18 @@ static int run(struct arguments *a, struct error *err)
         {.which = NET_LISTEN_DNS_TCP, .serve = dns_serve_tcp, .name = "resolver's TCP"},
         {.which = NET_LISTEN_HTTP, .serve = http_proxy_serve, .name = "HTTP proxy's"},
         {.which = NET_LISTEN_TLS, .serve = tls_proxy_serve, .name = "TLS proxy's"},
+        {.which = NET_LISTEN_CONNECTIONS,
+         .serve = direct_serve,
+         .name = "kernel's connections'",
+         .optional = true},
+        {.which = NET_LISTEN_REFUSALS,
+         .serve = direct_serve,
+         .name = "kernel's refusals'",
+         .optional = true},
     };
-    for (size_t i = 0; i < SERVICES / 2; i++) {
-        services[SERVICES / 2 + i] = services[i];
-        services[SERVICES / 2 + i].six = true;
+    for (size_t i = 0; i < LISTENERS; i++) {
+        services[SERVICES - LISTENERS + i] = services[i];
+        services[SERVICES - LISTENERS + i].six = true;
     }
     char resolvers[200];
     egress->loop = loop_new(err);

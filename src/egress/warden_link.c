@@ -23,28 +23,41 @@ void warden_link_release(struct warden_link *link)
     link->fd = -1;
 }
 
-static int read_answer(struct warden_link *link, uint32_t id, int *fd, struct error *err)
+/* A request, and what is to be made of its answer. */
+struct question {
+    const struct wire_schema *schema;
+    const void *request;
+    const struct wire_schema *answer;
+    void *ret_answer; /* numbers only: what the answer's texts are in is gone afterwards */
+    int fd;           /* that came with it; -1: none */
+};
+
+static int read_answer(struct warden_link *link, uint32_t id, struct question *question,
+                       struct error *err)
 {
     unsigned char head[FRAME_HEADER_SIZE];
     char payload[PAYLOAD_MAX];
     struct frame_header header;
-    if (net_read_with_fd(link->loop, link->fd, head, sizeof(head), ASK_TIMEOUT_MS, fd, err) != 0 ||
+    if (net_read_with_fd(link->loop, link->fd, head, sizeof(head), ASK_TIMEOUT_MS, &question->fd,
+                         err) != 0 ||
         frame_header_decode(head, &header, err) != 0)
         return -1;
     if (header.id != id || header.length > sizeof(payload))
         return error_set(err, ERROR_UNAVAILABLE, "the warden's answer makes no sense");
-    if (net_read_with_fd(link->loop, link->fd, payload, header.length, ASK_TIMEOUT_MS, fd, err) !=
-        0)
+    if (net_read_with_fd(link->loop, link->fd, payload, header.length, ASK_TIMEOUT_MS,
+                         &question->fd, err) != 0)
         return -1;
     if (header.type == WIRE_ERROR)
         return wire_take_error((struct slice){payload, header.length}, err);
-    return header.type == WIRE_OK
+    if (header.type != question->answer->type)
+        return error_set(err, ERROR_UNAVAILABLE, "the warden's answer makes no sense");
+    return question->ret_answer == NULL
                ? 0
-               : error_set(err, ERROR_UNAVAILABLE, "the warden's answer makes no sense");
+               : wire_decode(question->answer, (struct slice){payload, header.length},
+                             question->ret_answer, err);
 }
 
-static int exchange(struct warden_link *link, const struct wire_schema *schema, const void *request,
-                    int *fd, struct error *err)
+static int exchange(struct warden_link *link, struct question *question, struct error *err)
 {
     _cleanup_buf_ struct buf out = BUF_INIT(1024);
     char address[300];
@@ -53,10 +66,10 @@ static int exchange(struct warden_link *link, const struct wire_schema *schema, 
         return -1;
     if (++link->last_id == 0)
         link->last_id = 1;
-    wire_encode(&out, schema, link->last_id, request);
+    wire_encode(&out, question->schema, link->last_id, question->request);
     if (net_write(link->loop, link->fd, out.data, out.len, ASK_TIMEOUT_MS, err) != 0)
         return -1;
-    return read_answer(link, link->last_id, fd, err);
+    return read_answer(link, link->last_id, question, err);
 }
 
 /* Whether the connection is of no use any more: it is lost, or half an answer is on it. */
@@ -66,10 +79,8 @@ static bool is_lost(enum error_code code)
 }
 
 /* A warden that was started again has closed its old connections: one is worth a second try. */
-static int ask(struct warden_link *link, const struct wire_schema *schema, const void *request,
-               int *ret_fd, struct error *err)
+static int ask(struct warden_link *link, struct question *question, struct error *err)
 {
-    _cleanup_fd_ int fd = -1;
     struct error why = {0};
     int rc = 0;
     while (rc == 0 && link->busy)
@@ -79,7 +90,7 @@ static int ask(struct warden_link *link, const struct wire_schema *schema, const
     link->busy = true;
     for (unsigned tries = 0; tries < 2; tries++) {
         bool old = link->fd >= 0;
-        rc = exchange(link, schema, request, &fd, &why);
+        rc = exchange(link, question, &why);
         if (rc != 0 && is_lost(why.code))
             warden_link_release(link);
         if (rc == 0 || !old || why.code != ERROR_UNAVAILABLE)
@@ -87,21 +98,24 @@ static int ask(struct warden_link *link, const struct wire_schema *schema, const
     }
     link->busy = false;
     co_cond_wake(&link->free);
-    if (rc != 0)
-        return error_set(err, why.code, "%s", why.message);
-    if (ret_fd == NULL)
-        return 0;
-    if (fd < 0)
-        return error_set(err, ERROR_UNAVAILABLE, "the warden sent no descriptor");
-    *ret_fd = steal_fd(&fd);
-    return 0;
+    return rc != 0 ? error_set(err, why.code, "%s", why.message) : 0;
 }
 
 int warden_link_listen(struct warden_link *link, enum net_listener which, int *ret_fd,
                        struct error *err)
 {
     const struct warden_net_listen request = {.which = which};
-    return ask(link, &warden_net_listen_schema, &request, ret_fd, err);
+    struct question question = {.schema = &warden_net_listen_schema,
+                                .request = &request,
+                                .answer = &wire_ok_schema,
+                                .fd = -1};
+    int rc = ask(link, &question, err);
+    if (rc == 0 && question.fd < 0)
+        return error_set(err, ERROR_UNAVAILABLE, "the warden sent no descriptor");
+    if (rc == 0)
+        *ret_fd = steal_fd(&question.fd);
+    cleanup_fd(&question.fd);
+    return rc;
 }
 
 static struct slice bytes_of(const struct net_address *address)
@@ -121,5 +135,34 @@ int warden_link_admit(struct warden_link *link, const struct net_address *guest,
         .last_port = ports->high,
         .ttl_s = ttl_s,
     };
-    return ask(link, &warden_net_admit_schema, &request, NULL, err);
+    struct question question = {.schema = &warden_net_admit_schema,
+                                .request = &request,
+                                .answer = &wire_ok_schema,
+                                .fd = -1};
+    int rc = ask(link, &question, err);
+    cleanup_fd(&question.fd);
+    return rc;
+}
+
+int warden_link_count(struct warden_link *link, const struct direct_key *key,
+                      struct net_relayed *ret_moved, struct error *err)
+{
+    const struct warden_net_count request = {
+        .sandbox = bytes_of(&key->from),
+        .address = bytes_of(&key->to),
+        .protocol = key->protocol,
+        .sandbox_port = key->from_port,
+        .port = key->to_port,
+    };
+    struct warden_net_counted counted = {0};
+    struct question question = {.schema = &warden_net_count_schema,
+                                .request = &request,
+                                .answer = &warden_net_counted_schema,
+                                .ret_answer = &counted,
+                                .fd = -1};
+    int rc = ask(link, &question, err);
+    cleanup_fd(&question.fd);
+    if (rc == 0)
+        *ret_moved = (struct net_relayed){.there = counted.out_bytes, .back = counted.in_bytes};
+    return rc;
 }

@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "egress/direct.h"
 #include "loop/co.h"
 #include "network/policy.h"
 #include "wire/messages.h"
@@ -35,3 +36,8 @@ int warden_link_listen(struct warden_link *link, enum net_listener which, int *r
 int warden_link_admit(struct warden_link *link, const struct net_address *guest,
                       const struct net_address *address, const struct net_admission *ports,
                       uint32_t ttl_s, struct error *err);
+
+/* How much a connection past the proxies was. An error when the kernel does not know it any more.
+ */
+int warden_link_count(struct warden_link *link, const struct direct_key *key,
+                      struct net_relayed *ret_moved, struct error *err);

@@ -112,6 +112,8 @@ const char *net_address6(const struct warden *warden, const struct sandbox *sand
 /* Fills in the network's part. */
 void net_sample(struct warden *warden, const struct sandbox *sandbox, struct warden_sample *sample);
 
-/* For the egress process (WARDEN_NET_ADMIT, WARDEN_NET_LISTEN). */
+/* For the egress process (WARDEN_NET_ADMIT, WARDEN_NET_LISTEN, WARDEN_NET_COUNT). */
 int net_admit(struct warden *warden, const struct warden_net_admit *request, struct error *err);
 int net_listen_socket(struct warden *warden, uint64_t which, int *ret_fd, struct error *err);
+int net_count(struct warden *warden, const struct warden_net_count *request,
+              struct warden_net_counted *ret_counted, struct error *err);

@@ -14,6 +14,7 @@
 
 #include "base/cleanup.h"
 #include "warden/net.h"
+#include "warden/net_events.h"
 #include "warden/net_filter.h"
 #include "warden/net_rules.h"
 #include "warden/warden.h"
@@ -140,13 +141,15 @@ int net_listen_socket(struct warden *warden, uint64_t which, int *ret_fd, struct
     };
     const struct router *router = &warden->net.router;
     bool six = which > NET_LISTEN_SIX && which <= 2 * NET_LISTEN_SIX;
+    if (!warden->net.on)
+        return error_set(err, ERROR_UNAVAILABLE, "there is no network for sandboxes: %s",
+                         warden->net.why);
+    if (which == NET_LISTEN_CONNECTIONS || which == NET_LISTEN_REFUSALS)
+        return events_open(router, which == NET_LISTEN_REFUSALS, ret_fd, err);
     if (six)
         which -= NET_LISTEN_SIX;
     if (which == 0 || which >= ARRAY_LEN(rows))
         return error_set(err, ERROR_INVALID_ARGUMENT, "there is no such socket");
-    if (!warden->net.on)
-        return error_set(err, ERROR_UNAVAILABLE, "there is no network for sandboxes: %s",
-                         warden->net.why);
     if (six && !router->six.on)
         return error_set(err, ERROR_NETWORK_UNAVAILABLE, "there is no IPv6 for sandboxes: %s",
                          router->six.why);
@@ -157,4 +160,13 @@ int net_listen_socket(struct warden *warden, uint64_t which, int *ret_fd, struct
         return -1;
     *ret_fd = listening.fd;
     return 0;
+}
+
+int net_count(struct warden *warden, const struct warden_net_count *request,
+              struct warden_net_counted *ret_counted, struct error *err)
+{
+    if (!warden->net.on)
+        return error_set(err, ERROR_UNAVAILABLE, "there is no network for sandboxes: %s",
+                         warden->net.why);
+    return events_count(&warden->net.router.rules, request, ret_counted, err);
 }

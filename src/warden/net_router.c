@@ -179,6 +179,9 @@ static int open_sockets(void *arg, struct error *err)
         {"/proc/sys/net/netfilter/nf_conntrack_tcp_timeout_fin_wait", "30"},
         {"/proc/sys/net/netfilter/nf_conntrack_tcp_timeout_close_wait", "30"},
         {"/proc/sys/net/netfilter/nf_conntrack_tcp_timeout_established", "86400"},
+        /* Told of are connections for which a rule says so (net_rules.c), with their bytes. */
+        {"/proc/sys/net/netfilter/nf_conntrack_events", "0"},
+        {"/proc/sys/net/netfilter/nf_conntrack_acct", "1"},
     };
     struct router *router = arg;
     for (size_t i = 0; i < ARRAY_LEN(knobs); i++)
@@ -342,21 +345,29 @@ static int load_router_rules(struct router *router, const struct rules_setting *
 static int load_rules(struct router *router, const struct router_options *options,
                       const char *instance, uint32_t pair, bool fresh, struct error *err)
 {
-    const struct rules_setting setting = {.gateway = router->gateway,
-                                          .range = router->range,
-                                          .range_bits = router->range_bits,
-                                          .six = router->six.on ? &router->six : NULL,
-                                          .uplink = router->uplink,
-                                          .uplink_near = pair + 1,
-                                          .instance = instance,
-                                          .opened = options->opened,
-                                          .resolvers = options->resolvers,
-                                          .egress = options->egress};
+    struct rules_setting setting = {.gateway = router->gateway,
+                                    .range = router->range,
+                                    .range_bits = router->range_bits,
+                                    .six = router->six.on ? &router->six : NULL,
+                                    .uplink = router->uplink,
+                                    .uplink_near = pair + 1,
+                                    .instance = instance,
+                                    .opened = options->opened,
+                                    .resolvers = options->resolvers,
+                                    .egress = options->egress,
+                                    .told = true};
     _cleanup_buf_ struct buf text = BUF_INIT(NET_RULES_TEXT_MAX);
     rules_machine(&setting, &text);
     if (rules_load(router->home, &text, err) < 0)
         return -1;
-    return load_router_rules(router, &setting, fresh, err);
+    if (load_router_rules(router, &setting, fresh, err) == 0)
+        return 0;
+    struct error why = *err;
+    setting.told = false; /* a kernel without nflog, or conntrack's events */
+    if (load_router_rules(router, &setting, fresh, err) < 0)
+        return -1;
+    log_warn("what sandboxes reach past the proxies is not written down: %s", why.message);
+    return 0;
 }
 
 /* Sandboxes that run have their addresses: they cannot get others. */

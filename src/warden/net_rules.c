@@ -33,9 +33,8 @@
  * by its interface. */
 #define LIMIT_PACKETS                                                                              \
     "update @pps { iif limit rate over 30000/second burst 10000 packets } counter drop;"
-#define LIMIT_CONNECTS                                                                             \
-    "update @cps { iif limit rate over 200/second burst 500 packets } counter drop\n"
-#define LIMIT_OPEN "add @conns { iif ct count over 512 } goto deny\n"
+#define LIMIT_CONNECTS "update @cps { iif limit rate over 200/second burst 500 packets }"
+#define LIMIT_OPEN     "add @conns { iif ct count over 512 }"
 
 static const char *const nft_paths[] = {"/usr/sbin/nft", "/sbin/nft", "/usr/bin/nft",
                                         "/usr/local/sbin/nft"};
@@ -172,6 +171,32 @@ static void add_six(const struct rules_setting *setting, struct buf *out)
              range, setting->six->range_bits);
 }
 
+/* What becomes of what is not let through. A sandbox that is refused all the time is heard of a few
+ * times a second; by its interface, which it cannot choose, and not by an address. */
+static void add_refusing(const struct rules_setting *setting, struct buf *out)
+{
+    static const struct {
+        const char *chain, *prefix, *end;
+    } rows[] = {
+        {"deny", "deny", "goto refuse"},
+        {"many", "limit", "goto refuse"},
+        {"flood", "limit", "counter drop"},
+    };
+    buf_adds(out,
+             " set told { type iface_index; flags dynamic,timeout; timeout 10s; size 65536; }\n"
+             " chain refuse { counter; meta l4proto tcp reject with tcp reset;"
+             " reject with icmpx admin-prohibited; }\n");
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        buf_addf(out, " chain %s { ", rows[i].chain);
+        if (setting->told)
+            buf_addf(out,
+                     "update @told { iif limit rate 10/second burst 40 packets }"
+                     " log prefix \"%s\" group %d\n  ",
+                     rows[i].prefix, NET_REFUSALS_GROUP);
+        buf_addf(out, "%s; }\n", rows[i].end);
+    }
+}
+
 void rules_router(const struct rules_setting *setting, struct buf *out)
 {
     const struct address_text gateway = ipv4(setting->gateway), range = ipv4(setting->range);
@@ -192,11 +217,13 @@ void rules_router(const struct rules_setting *setting, struct buf *out)
              " set pps { type iface_index; flags dynamic,timeout; timeout 10s; size 65536; }\n"
              " set cps { type iface_index; flags dynamic,timeout; timeout 10s; size 65536; }\n"
              " set dnsq { type iface_index; flags dynamic,timeout; timeout 10s; size 65536; }\n"
-             " set conns { type iface_index; flags dynamic; size 65536; }\n"
-             " chain deny { counter; meta l4proto tcp reject with tcp reset;"
-             " reject with icmpx admin-prohibited; }\n"
-             " chain admit { ct state new " LIMIT_CONNECTS "  ct state new " LIMIT_OPEN
-             "  ct mark set meta mark & 0xffffff00; accept; }\n");
+             " set conns { type iface_index; flags dynamic; size 65536; }\n");
+    add_refusing(setting, out);
+    buf_addf(out,
+             " chain admit { ct state new " LIMIT_CONNECTS " goto flood\n"
+             "  ct state new " LIMIT_OPEN " goto many\n"
+             "  ct mark set meta mark & 0xffffff00%s; accept; }\n",
+             setting->told ? "; ct event set new,destroy,protoinfo" : "");
     add_six(setting, out);
     buf_adds(out, " chain raw_sb { meta nfproto ipv6 goto raw_sb6; meta mark set 0;"
                   " meta mark set iifname . ip saddr map @sb; meta mark 0 counter drop;"
@@ -227,7 +254,8 @@ void rules_router(const struct rules_setting *setting, struct buf *out)
              "  udp dport %d update @dnsq { iif limit rate over 100/second burst 200 packets }"
              " counter drop\n"
              "  ct state established accept; ct status & dnat == 0 goto deny\n"
-             "  ct state new " LIMIT_CONNECTS "  meta l4proto tcp " LIMIT_OPEN
+             "  ct state new " LIMIT_CONNECTS " counter drop\n"
+             "  meta l4proto tcp " LIMIT_OPEN " goto refuse\n"
              "  meta nfproto ipv6 goto in_sb6\n"
              "  ip daddr %s udp dport %d accept; ip daddr %s tcp dport { %d, %d, %d } accept; drop;"
              " }\n"

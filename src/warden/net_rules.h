@@ -19,6 +19,7 @@ enum {
     NET_PORT_DNS = 5353,
     NET_PORT_HTTP = 8080,
     NET_PORT_TLS = 8443,
+    NET_REFUSALS_GROUP = 1, /* of nflog */
     NET_RULES_TEXT_MAX = 64 * 1024,
 };
 
@@ -33,6 +34,7 @@ struct rules_setting {
     const char *opened;    /* private prefixes that sandboxes may reach: "10.1.0.0/16,…"; or "" */
     const char *resolvers; /* that egress asks: "10.0.0.2#53,fd00::2#5353,…"; or "" */
     uid_t egress;          /* its user; 0: none */
+    bool told;             /* the egress process is told what passes it by, and what is refused */
 };
 
 void rules_router(const struct rules_setting *setting, struct buf *out);

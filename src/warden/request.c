@@ -29,6 +29,7 @@ union request {
     struct warden_net_set net_set;
     struct warden_net_admit net_admit;
     struct warden_net_listen net_listen;
+    struct warden_net_count net_count;
 };
 
 /* ---- answers ---- */
@@ -314,6 +315,16 @@ static int handle_net_listen(struct connection *connection, uint32_t id,
     return connection_send_fd(connection, &frame, fd, err);
 }
 
+static int handle_net_count(struct connection *connection, uint32_t id,
+                            const union request *request, struct error *err)
+{
+    struct warden_net_counted counted;
+    if (net_count(connection->warden, &request->net_count, &counted, err) < 0)
+        return -1;
+    send_message(connection, &warden_net_counted_schema, id, &counted);
+    return 0;
+}
+
 static const struct {
     const struct wire_schema *schema;
     int (*handle)(struct connection *connection, uint32_t id, const union request *request,
@@ -336,6 +347,7 @@ static const struct {
     {&warden_net_set_schema, handle_net_set},
     {&warden_net_admit_schema, handle_net_admit, true},
     {&warden_net_listen_schema, handle_net_listen, true},
+    {&warden_net_count_schema, handle_net_count, true},
 };
 
 int request_handle(struct connection *connection, const struct frame_header *header,

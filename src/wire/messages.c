@@ -188,6 +188,20 @@ static const struct wire_field warden_net_listen_fields[] = {
 SCHEMA(warden_net_listen_schema, WARDEN_NET_LISTEN, struct warden_net_listen,
        warden_net_listen_fields);
 
+static const struct wire_field warden_net_count_fields[] = {
+    BYTES(1, struct warden_net_count, sandbox, 16), BYTES(2, struct warden_net_count, address, 16),
+    U64(3, struct warden_net_count, protocol),      U64(4, struct warden_net_count, sandbox_port),
+    U64(5, struct warden_net_count, port),
+};
+SCHEMA(warden_net_count_schema, WARDEN_NET_COUNT, struct warden_net_count, warden_net_count_fields);
+
+static const struct wire_field warden_net_counted_fields[] = {
+    U64(1, struct warden_net_counted, in_bytes),
+    U64(2, struct warden_net_counted, out_bytes),
+};
+SCHEMA(warden_net_counted_schema, WARDEN_NET_COUNTED, struct warden_net_counted,
+       warden_net_counted_fields);
+
 static const struct wire_field warden_delegate_fields[] = {
     STR_REQUIRED(1, struct warden_delegate, id, ID_MAX),
     U64(2, struct warden_delegate, controller),
@@ -614,6 +628,7 @@ static const struct wire_field egress_set_fields[] = {
     STR(3, struct egress_set, address6, TEXT_MAX),
     STRV(4, struct egress_set, policy, EGRESS_POLICY_MAX),
     STR(5, struct egress_set, workspace, NAME_BYTES_MAX),
+    U64(8, struct egress_set, log_after),
 };
 SCHEMA(egress_set_schema, EGRESS_SET, struct egress_set, egress_set_fields);
 
@@ -642,6 +657,11 @@ static const struct wire_field egress_log_read_fields[] = {
 };
 SCHEMA(egress_log_read_schema, EGRESS_LOG_READ, struct egress_log_read, egress_log_read_fields);
 
+static const struct wire_field egress_log_pull_fields[] = {
+    U64(1, struct egress_log_pull, after),
+};
+SCHEMA(egress_log_pull_schema, EGRESS_LOG_PULL, struct egress_log_pull, egress_log_pull_fields);
+
 static const struct wire_field egress_log_entry_fields[] = {
     U64(1, struct egress_log_entry, sequence),
     U64(2, struct egress_log_entry, first_ms),
@@ -657,6 +677,9 @@ static const struct wire_field egress_log_entry_fields[] = {
     U64(12, struct egress_log_entry, count),
     U64(13, struct egress_log_entry, open),
     STR(14, struct egress_log_entry, detail, TEXT_MAX),
+    U64(15, struct egress_log_entry, protocol),
+    STR(16, struct egress_log_entry, id, ID_MAX),
+    U64(17, struct egress_log_entry, change),
 };
 SCHEMA(egress_log_entry_schema, EGRESS_LOG_ENTRY, struct egress_log_entry, egress_log_entry_fields);
 
@@ -686,6 +709,8 @@ const struct wire_schema *const wire_schemas[] = {
     &warden_net_set_schema,
     &warden_net_admit_schema,
     &warden_net_listen_schema,
+    &warden_net_count_schema,
+    &warden_net_counted_schema,
     &agent_hello_schema,
     &agent_about_schema,
     &agent_exec_schema,
@@ -751,6 +776,7 @@ const struct wire_schema *const wire_schemas[] = {
     &egress_keep_schema,
     &egress_log_read_schema,
     &egress_log_entry_schema,
+    &egress_log_pull_schema,
     &egress_secrets_schema,
     NULL,
 };

@@ -53,6 +53,8 @@ enum wire_type {
     WARDEN_NET_ADMIT = 47,  /* struct warden_net_admit → WIRE_OK */
     WARDEN_NET_LISTEN = 48, /* struct warden_net_listen → WIRE_OK, and a descriptor with its first
                                byte. UNAVAILABLE while an earlier egress has it still */
+    WARDEN_NET_COUNT = 54,  /* struct warden_net_count → WARDEN_NET_COUNTED */
+    WARDEN_NET_COUNTED = 55,
 
     AGENT_HELLO = 64, /* → AGENT_ABOUT */
     AGENT_ABOUT = 65,
@@ -142,6 +144,7 @@ enum wire_type {
     EGRESS_LOG_READ = 181, /* struct egress_log_read → EGRESS_LOG_ENTRY …, the oldest first, then
                               WIRE_OK. SANDBOX_NOT_FOUND */
     EGRESS_LOG_ENTRY = 182,
+    EGRESS_LOG_PULL = 183, /* struct egress_log_pull → EGRESS_LOG_ENTRY …, then WIRE_OK */
     EGRESS_SECRETS = 190, /* struct egress_secrets → WIRE_OK: instead of those before. Follows the
                              EGRESS_SET of its sandbox, and every change of what it holds.
                              SANDBOX_NOT_FOUND */
@@ -364,6 +367,20 @@ enum net_listener {
     NET_LISTEN_HTTP = 3,
     NET_LISTEN_TLS = 4,
     NET_LISTEN_SIX = 4, /* added to each of these: the same for IPv6. NETWORK_UNAVAILABLE */
+    NET_LISTEN_CONNECTIONS = 16, /* netlink: conntrack tells of those that are not proxied */
+    NET_LISTEN_REFUSALS = 17,    /* netlink: what rules refuse, by nflog */
+};
+
+/* How much a connection was that is not proxied. An error once the kernel has forgotten it. */
+struct warden_net_count {
+    struct slice sandbox; /* 4 or 16 bytes, network order, as the next */
+    struct slice address;
+    uint64_t protocol; /* of IP */
+    uint64_t sandbox_port, port;
+};
+
+struct warden_net_counted {
+    uint64_t in_bytes, out_bytes; /* into the sandbox, out of it; with the headers of IP */
 };
 
 /* A socket that lives where sandboxes' connections end up: SO_ORIGINAL_DST says where they were
@@ -810,6 +827,8 @@ struct egress_set {
     const char *address6;  /* "fd00::7"; NULL: none */
     struct slice policy;   /* as net_policy_pack() makes it */
     const char *workspace; /* whose secrets its requests may carry; NULL: nobody's */
+    uint64_t log_after;    /* the number of the last entry of its log, should this process not know
+                              the sandbox: others follow */
 };
 
 /* The headers of a sandbox's policy with their values in them, which nobody else is told. */
@@ -838,6 +857,12 @@ struct egress_log_read {
     uint64_t max;   /* 0, or more than EGRESS_LOG_MAX: that many. The newest, if there are more */
 };
 
+/* What was changed in the logs of all sandboxes since, in that order; waits until there is
+ * something, for a while. */
+struct egress_log_pull {
+    uint64_t after; /* a change of this process's (EGRESS_ABOUT's started_ms tells which); 0: all */
+};
+
 enum egress_log_kind { EGRESS_DNS = 1, EGRESS_HTTP = 2, EGRESS_TLS = 3, EGRESS_DIRECT = 4 };
 
 /* What was asked for, and what became of it. The same again within a while counts up. */
@@ -855,6 +880,9 @@ struct egress_log_entry {
     uint64_t count;
     uint64_t open;      /* 1: a connection that is still there */
     const char *detail; /* for people: what was wrong; NULL: nothing to say */
+    uint64_t protocol;  /* as in the IP header; 0: goes without saying */
+    const char *id;     /* of the sandbox */
+    uint64_t change;    /* counts up over all changes of all entries of all sandboxes */
 };
 
 extern const struct wire_schema wire_ok_schema, wire_error_schema;
@@ -864,7 +892,8 @@ extern const struct wire_schema warden_hello_schema, warden_about_schema, warden
     warden_clone_schema, warden_update_schema, warden_fits_schema, warden_machine_ask_schema,
     warden_machine_schema, warden_claim_schema;
 extern const struct wire_schema warden_socket_schema, warden_delegate_schema, warden_net_set_schema,
-    warden_net_admit_schema, warden_net_listen_schema;
+    warden_net_admit_schema, warden_net_listen_schema, warden_net_count_schema,
+    warden_net_counted_schema;
 extern const struct wire_schema agent_hello_schema, agent_about_schema, agent_exec_schema,
     agent_wait_schema, agent_get_schema, agent_list_schema, agent_process_schema, agent_stop_schema,
     agent_log_read_schema, agent_log_schema, agent_cancel_schema, agent_follow_schema,
@@ -887,7 +916,7 @@ extern const struct wire_schema upload_start_schema, upload_part_schema, upload_
 
 extern const struct wire_schema egress_hello_schema, egress_about_schema, egress_set_schema,
     egress_drop_schema, egress_keep_schema, egress_log_read_schema, egress_log_entry_schema,
-    egress_secrets_schema;
+    egress_log_pull_schema, egress_secrets_schema;
 
 /* All of them, for tests and the fuzzer; NULL at the end. */
 extern const struct wire_schema *const wire_schemas[];

@@ -85,6 +85,18 @@ static const char *kind_text(uint64_t kind)
     return kind < ARRAY_LEN(texts) && texts[kind] != NULL ? texts[kind] : "other";
 }
 
+static const char *protocol_text(struct arena *arena, uint64_t protocol)
+{
+    static const struct {
+        uint64_t protocol;
+        const char *text;
+    } known[] = {{1, "icmp"}, {6, "tcp"}, {17, "udp"}, {58, "icmpv6"}, {132, "sctp"}};
+    for (size_t i = 0; i < ARRAY_LEN(known); i++)
+        if (known[i].protocol == protocol)
+            return known[i].text;
+    return arena_printf(arena, "%" PRIu64, protocol);
+}
+
 static const char *type_text(struct arena *arena, uint64_t type)
 {
     static const struct {
@@ -123,6 +135,8 @@ static void add_entry(struct arena *arena, yyjson_mut_doc *doc, yyjson_mut_val *
     add_text(doc, item, "address", entry->address);
     if (entry->port != 0)
         yyjson_mut_obj_add_uint(doc, item, "port", entry->port);
+    if (entry->protocol != 0)
+        yyjson_mut_obj_add_str(doc, item, "protocol", protocol_text(arena, entry->protocol));
     if (entry->kind == EGRESS_DNS && entry->type != 0)
         yyjson_mut_obj_add_str(doc, item, "type", type_text(arena, entry->type));
     yyjson_mut_obj_add_uint(doc, item, "bytesIn", entry->bytes_in);

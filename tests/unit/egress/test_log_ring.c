@@ -128,12 +128,54 @@ static void test_texts(void **state)
     log_ring_release(&ring);
 }
 
+static struct seen read_changes(const struct log_changes *changes, uint64_t after, size_t max)
+{
+    struct seen seen = {0};
+    log_changes_read(changes, after, max, see, &seen);
+    return seen;
+}
+
+/* Who remembers the last change that he has is told all that came after it, of everybody, once. */
+static void test_changes(void **state)
+{
+    struct log_changes changes = {0};
+    struct log_ring one, two;
+    struct log_live live = {0};
+    const struct log_event a = {.kind = EGRESS_DNS, .verdict = NET_ALLOWED, .name = "a.example"},
+                           b = {.kind = EGRESS_TLS, .verdict = NET_ALLOWED, .name = "b.example"};
+    log_ring_init(&one, &changes, "one", 0);
+    log_ring_init(&two, &changes, "two", 700);
+    assert_int_equal(read_changes(&changes, 0, 10).count, 0);
+    log_ring_add(&one, &a, 1);
+    log_ring_open(&two, &b, &live, 2);
+    struct seen seen = read_changes(&changes, 0, 10);
+    assert_int_equal(seen.count, 2);
+    assert_int_equal(seen.first, 1);
+    assert_int_equal(seen.last, 701);
+    assert_int_equal(read_changes(&changes, 0, 1).entry.change, 1);
+    assert_int_equal(read_changes(&changes, changes.last, 10).count, 0);
+    uint64_t had = changes.last;
+    log_ring_add(&one, &a, 3); /* counts up */
+    log_live_end(&live, NET_ALLOWED, 4);
+    seen = read_changes(&changes, had, 10);
+    assert_int_equal(seen.count, 2);
+    assert_int_equal(seen.first, 1);
+    assert_int_equal(seen.entry.open, 0);
+    had = changes.last;
+    log_ring_release(&two);
+    assert_int_equal(read_changes(&changes, 0, 10).count, 1);
+    assert_int_equal(read_changes(&changes, had, 10).count, 0);
+    log_ring_release(&one);
+    assert_null(changes.oldest);
+    assert_null(changes.newest);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_counts_up), cmocka_unit_test(test_oldest_go),
         cmocka_unit_test(test_live),      cmocka_unit_test(test_live_without_entry),
-        cmocka_unit_test(test_texts),
+        cmocka_unit_test(test_texts),     cmocka_unit_test(test_changes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
