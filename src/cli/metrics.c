@@ -23,15 +23,24 @@
 #include "cli/screen.h"
 #include "cli/table.h"
 
-enum { SERIES = 3, LABEL_WIDTH = 34 };
+enum { SERIES = 5, ALWAYS = 3, LABEL_WIDTH = 34 };
 
-static const char *const names[SERIES] = {"cpu", "memory", "disk"};
+static const struct {
+    const char *name, *title, *label;
+} series[SERIES] = {
+    {"cpu", "CPU", "cpu"},
+    {"memory", "MEMORY", "memory"},
+    {"disk", "DISK", "disk"},
+    {"networkIn", "IN/S", "in/s"}, /* of what has a network, as the next */
+    {"networkOut", "OUT/S", "out/s"},
+};
 
 /* All series on one axis of time. */
 struct axis {
     int64_t first; /* Unix time of the first interval */
     uint64_t step;
     size_t count;
+    size_t shown;            /* so many series */
     double *figures[SERIES]; /* NAN where there is none */
 };
 
@@ -53,7 +62,7 @@ static int64_t newest_time(yyjson_val *metrics)
 {
     int64_t newest = -1;
     for (size_t s = 0; s < SERIES; s++) {
-        yyjson_val *last = yyjson_arr_get_last(yyjson_obj_get(metrics, names[s]));
+        yyjson_val *last = yyjson_arr_get_last(yyjson_obj_get(metrics, series[s].name));
         int64_t time = unix_time(yyjson_get_str(yyjson_obj_get(last, "timestamp")));
         if (time > newest)
             newest = time;
@@ -90,17 +99,19 @@ static int axis_read(yyjson_val *root, struct axis *axis, struct error *err)
             return error_set(err, ERROR_INTERNAL, "out of memory");
         for (size_t i = 0; i < axis->count; i++)
             axis->figures[s][i] = NAN;
-        take_series(axis, s, yyjson_obj_get(metrics, names[s]));
+        take_series(axis, s, yyjson_obj_get(metrics, series[s].name));
+        if (s < ALWAYS || yyjson_arr_size(yyjson_obj_get(metrics, series[s].name)) > 0)
+            axis->shown = s + 1;
     }
     return 0;
 }
 
-static void figure_text(size_t series, double figure, bool for_people, char out[SIZE_TEXT_MAX])
+static void figure_text(size_t which, double figure, bool for_people, char out[SIZE_TEXT_MAX])
 {
     out[0] = '\0';
     if (isnan(figure))
         return;
-    if (series == 0)
+    if (which == 0)
         snprintf(out, SIZE_TEXT_MAX, "%.4g", figure);
     else if (for_people)
         size_text((uint64_t)figure, out);
@@ -110,8 +121,10 @@ static void figure_text(size_t series, double figure, bool for_people, char out[
 
 static void add_table(const struct axis *axis, bool for_people, struct buf *out)
 {
-    static const char *const titles[] = {"TIME", "CPU", "MEMORY", "DISK"};
-    _cleanup_table_ struct table *table = table_new(titles, ARRAY_LEN(titles));
+    const char *titles[1 + SERIES] = {"TIME"};
+    for (size_t s = 0; s < axis->shown; s++)
+        titles[1 + s] = series[s].title;
+    _cleanup_table_ struct table *table = table_new(titles, 1 + axis->shown);
     for (size_t i = 0; i < axis->count; i++) {
         bool known = false;
         for (size_t s = 0; s < SERIES; s++)
@@ -124,7 +137,7 @@ static void add_table(const struct axis *axis, bool for_people, struct buf *out)
         gmtime_r(&time, &tm);
         strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", &tm);
         table_text(table, text);
-        for (size_t s = 0; s < SERIES; s++) {
+        for (size_t s = 0; s < axis->shown; s++) {
             figure_text(s, axis->figures[s][i], for_people, text);
             table_text(table, text);
         }
@@ -149,7 +162,7 @@ static void add_charts(const struct axis *axis, struct buf *out)
         if (isnan(most))
             continue;
         figure_text(s, most, true, top);
-        buf_addf(out, "%s%-7s%11s, at most%11s ", s == 0 ? "\n" : "", names[s], last, top);
+        buf_addf(out, "%s%-7s%11s, at most%11s ", s == 0 ? "\n" : "", series[s].label, last, top);
         chart_line(out, axis->figures[s], axis->count, width, 0);
         buf_addc(out, '\n');
     }

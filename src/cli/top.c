@@ -61,7 +61,16 @@ static void add_amount(struct table *table, yyjson_val *item, const char *name)
     table_printf(table, "%s / %s", used, limit);
 }
 
-static void add_row(struct table *table, yyjson_val *item)
+static void add_rate(struct table *table, yyjson_val *item, const char *name)
+{
+    char text[SIZE_TEXT_MAX] = "";
+    yyjson_val *rate = yyjson_obj_get(yyjson_obj_get(item, "network"), name);
+    if (rate != NULL)
+        size_text(yyjson_get_uint(rate), text);
+    table_text(table, text);
+}
+
+static void add_row(struct table *table, yyjson_val *item, bool networks)
 {
     yyjson_val *cpu = yyjson_obj_get(item, "cpu");
     yyjson_val *processes = yyjson_obj_get(item, "processes");
@@ -81,24 +90,35 @@ static void add_row(struct table *table, yyjson_val *item)
         table_text(table, "");
     else
         table_printf(table, "%llu", (unsigned long long)yyjson_get_uint(processes));
+    if (!networks)
+        return;
+    add_rate(table, item, "inRate");
+    add_rate(table, item, "outRate");
 }
 
 /* at_most 0: all of them. */
 static void add_rows(struct buf *out, yyjson_val *root, const struct sort *sort, size_t at_most)
 {
-    static const char *const titles[] = {"NAME", "STATUS", "CPU", "MEMORY", "DISK", "PROCESSES"};
+    static const char *const titles[] = {"NAME", "STATUS",    "CPU",  "MEMORY",
+                                         "DISK", "PROCESSES", "IN/S", "OUT/S"};
+    bool networks = false; /* any of them has one */
     yyjson_val *list = yyjson_obj_get(root, "sandboxes"), *item;
     size_t i, count, shown = yyjson_arr_size(list);
     _cleanup_free_ yyjson_val **items = calloc(shown + 1, sizeof(yyjson_val *));
-    _cleanup_table_ struct table *table = table_new(titles, ARRAY_LEN(titles));
     if (items == NULL)
         return;
-    yyjson_arr_foreach(list, i, count, item) items[i] = item;
+    yyjson_arr_foreach(list, i, count, item)
+    {
+        items[i] = item;
+        networks |= yyjson_obj_get(item, "network") != NULL;
+    }
+    _cleanup_table_ struct table *table =
+        table_new(titles, networks ? ARRAY_LEN(titles) : ARRAY_LEN(titles) - 2);
     qsort_r(items, shown, sizeof(items[0]), compare, (void *)sort);
     if (at_most > 0 && shown > at_most)
         shown = at_most;
     for (i = 0; i < shown; i++)
-        add_row(table, items[i]);
+        add_row(table, items[i], networks);
     table_write(table, out);
 }
 

@@ -52,6 +52,8 @@ struct usage {
     int64_t time_ms;    /* the same as Unix time */
     double cpu, memory, disk;
     uint64_t tasks;
+    bool has_network_before; /* `network` is of an earlier moment, which was … */
+    uint64_t network_time_usec;
     struct network_usage network;
 };
 
@@ -123,6 +125,35 @@ static void take_cpu(struct usage *u, const struct warden_sample *sample,
     u->cpu_time_usec = sample->time_usec;
 }
 
+static void take_network(struct usage *u, const struct warden_sample *sample,
+                         struct series_sample *into)
+{
+    struct network_usage now = {.known = (sample->known & SAMPLE_NETWORK) != 0,
+                                .in_bytes = sample->network_in_bytes,
+                                .out_bytes = sample->network_out_bytes,
+                                .in_packets = sample->network_in_packets,
+                                .out_packets = sample->network_out_packets,
+                                .in_rate = NAN,
+                                .out_rate = NAN};
+    const struct network_usage *before = &u->network;
+    if (now.known && u->has_network_before && now.in_bytes >= before->in_bytes &&
+        now.out_bytes >= before->out_bytes && now.in_packets >= before->in_packets &&
+        now.out_packets >= before->out_packets && sample->time_usec > u->network_time_usec) {
+        into->has_flows = true;
+        into->flows[SERIES_IN_BYTES] = now.in_bytes - before->in_bytes;
+        into->flows[SERIES_OUT_BYTES] = now.out_bytes - before->out_bytes;
+        into->flows[SERIES_IN_PACKETS] = now.in_packets - before->in_packets;
+        into->flows[SERIES_OUT_PACKETS] = now.out_packets - before->out_packets;
+        into->flows_elapsed_usec = sample->time_usec - u->network_time_usec;
+        now.in_rate = (double)into->flows[SERIES_IN_BYTES] * 1e6 / (double)into->flows_elapsed_usec;
+        now.out_rate =
+            (double)into->flows[SERIES_OUT_BYTES] * 1e6 / (double)into->flows_elapsed_usec;
+    }
+    u->has_network_before = now.known;
+    u->network_time_usec = sample->time_usec;
+    u->network = now;
+}
+
 static void take_sample(struct sandbox *sb, const struct warden_sample *sample)
 {
     struct usage *u = usage_of(sb);
@@ -143,11 +174,7 @@ static void take_sample(struct sandbox *sb, const struct warden_sample *sample)
     u->memory = into.has_memory ? (double)into.memory_bytes : NAN;
     u->disk = into.has_disk ? (double)into.disk_bytes : NAN;
     u->tasks = sample->tasks;
-    u->network = (struct network_usage){.known = (sample->known & SAMPLE_NETWORK) != 0,
-                                        .in_bytes = sample->network_in_bytes,
-                                        .out_bytes = sample->network_out_bytes,
-                                        .in_packets = sample->network_in_packets,
-                                        .out_packets = sample->network_out_packets};
+    take_network(u, sample, &into);
     note_oom(sb, sample->oom_kills);
     if (u->sampled_ms != 0)
         series_add_since(&u->series, u->time_ms, &into);
@@ -306,6 +333,9 @@ void metrics_started(struct sandbox *sb)
     u->has_cpu_before = true; /* its counters begin at zero, now */
     u->cpu_usec = 0;
     u->cpu_time_usec = monotonic_usec();
+    u->has_network_before = true;
+    u->network_time_usec = u->cpu_time_usec;
+    u->network = (struct network_usage){.known = false};
     u->has_oom_before = true;
     u->oom_kills = 0;
     u->sampled_ms = 0;

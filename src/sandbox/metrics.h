@@ -49,6 +49,7 @@ struct sandbox_tally {
 struct network_usage {
     bool known; /* false: it has no network, or was not measured yet */
     uint64_t in_bytes, out_bytes, in_packets, out_packets;
+    double in_rate, out_rate; /* bytes per second, lately; NAN: not known */
 };
 
 /* What a sandbox uses now, for a list of all. */

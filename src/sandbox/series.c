@@ -10,7 +10,9 @@
 
 #include "base/cleanup.h"
 
-static const char image_magic[8] = "cellaM1";
+static const char image_magic[8] = "cellaM2";
+
+enum { USEC_PER_S = 1000000 };
 
 static const struct {
     uint32_t width; /* s; 0: as often as samples are taken */
@@ -42,13 +44,18 @@ static uint32_t in_units(uint64_t bytes)
 
 static struct series_point point_of(const struct series_sum *sum)
 {
-    struct series_point point = {sum->time, SERIES_NONE, SERIES_NONE, sum->disk};
+    struct series_point point = {sum->time, SERIES_NONE, SERIES_NONE, sum->disk, {0}};
     if (sum->cpu_elapsed_usec > 0) {
         double cores = (double)sum->cpu_usec / (double)sum->cpu_elapsed_usec * SERIES_CPU_UNIT;
         point.cpu = cores < SERIES_NONE ? (uint32_t)(cores + 0.5) : SERIES_NONE - 1;
     }
     if (sum->memory_samples > 0)
         point.memory = (uint32_t)(sum->memory_units / sum->memory_samples);
+    for (int i = 0; i < SERIES_FLOWS; i++)
+        point.flows[i] =
+            sum->flows_elapsed_usec == 0
+                ? -1
+                : (float)((double)sum->flows[i] * USEC_PER_S / (double)sum->flows_elapsed_usec);
     return point;
 }
 
@@ -75,6 +82,11 @@ static void add_to_sum(struct series_sum *sum, const struct series_sample *sampl
     }
     if (sample->has_disk)
         sum->disk = in_units(sample->disk_bytes);
+    if (sample->has_flows) {
+        for (int i = 0; i < SERIES_FLOWS; i++)
+            sum->flows[i] += sample->flows[i];
+        sum->flows_elapsed_usec += sample->flows_elapsed_usec;
+    }
 }
 
 void series_add(struct series *series, const struct series_sample *sample)
@@ -103,6 +115,9 @@ void series_add_since(struct series *series, int64_t before_ms, const struct ser
     }
     part.cpu_usec /= (uint64_t)steps;
     part.cpu_elapsed_usec /= (uint64_t)steps;
+    part.flows_elapsed_usec /= (uint64_t)steps;
+    for (int i = 0; i < SERIES_FLOWS; i++)
+        part.flows[i] /= (uint64_t)steps;
     for (int64_t i = 1; i <= steps; i++) {
         part.time_ms = i == steps ? sample->time_ms : before_ms + i * width_ms;
         series_add(series, &part);
@@ -159,7 +174,8 @@ void series_written(struct series *series)
 
 struct bucket {
     double cpu, memory;
-    uint32_t cpu_points, memory_points;
+    double flows[SERIES_FLOWS];
+    uint32_t cpu_points, memory_points, flow_points;
     uint32_t disk, disk_time;
     bool touched, closed; /* by this tier; by one before it */
 };
@@ -188,6 +204,11 @@ static void take_point(struct query *q, const struct series_point *point)
     if (point->memory != SERIES_NONE) {
         bucket->memory += point->memory;
         bucket->memory_points++;
+    }
+    if (point->flows[0] >= 0) {
+        for (int i = 0; i < SERIES_FLOWS; i++)
+            bucket->flows[i] += point->flows[i];
+        bucket->flow_points++;
     }
     if (point->disk != SERIES_NONE && point->time >= bucket->disk_time) {
         bucket->disk = point->disk;
@@ -265,7 +286,9 @@ static void take_all(struct query *q, struct tier_view *view)
 
 static struct series_value value_of(const struct bucket *bucket, int64_t time)
 {
-    struct series_value value = {time, NAN, NAN, NAN};
+    struct series_value value = {time, NAN, NAN, NAN, {0}};
+    for (int i = 0; i < SERIES_FLOWS; i++)
+        value.flows[i] = bucket->flow_points > 0 ? bucket->flows[i] / bucket->flow_points : NAN;
     if (bucket->cpu_points > 0)
         value.cpu = bucket->cpu / bucket->cpu_points / SERIES_CPU_UNIT;
     if (bucket->memory_points > 0)

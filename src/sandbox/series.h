@@ -35,12 +35,22 @@ enum {
     SERIES_FLUSH_AT = 6, /* pending points that make writing worth while */
 };
 
-/* One averaged figure of each kind. 16 bytes, in the order of this machine. */
+/* What goes over a network: bytes and packets, into the sandbox and out of it. */
+enum series_flow {
+    SERIES_IN_BYTES,
+    SERIES_OUT_BYTES,
+    SERIES_IN_PACKETS,
+    SERIES_OUT_PACKETS,
+    SERIES_FLOWS
+};
+
+/* One averaged figure of each kind. 32 bytes, in the order of this machine. */
 struct series_point {
     uint32_t time;   /* Unix time of the slot's beginning, in seconds; 0: nothing here */
     uint32_t cpu;    /* in 1/10000 of a core */
     uint32_t memory; /* in SERIES_UNIT bytes, as all sizes */
     uint32_t disk;
+    float flows[SERIES_FLOWS]; /* per second; negative: not known */
 };
 enum { SERIES_CPU_UNIT = 10000, SERIES_UNIT = 4096 };
 #define SERIES_NONE UINT32_MAX /* a figure that is not known */
@@ -52,12 +62,13 @@ struct series_image {
     struct series_point points[SERIES_SLOTS];
 };
 
-/* What was measured at a moment. cpu is what was used since the last measurement. */
+/* What was measured at a moment. cpu and flows are what was used since the last measurement. */
 struct series_sample {
     int64_t time_ms;
-    bool has_cpu, has_memory, has_disk;
+    bool has_cpu, has_memory, has_disk, has_flows;
     uint64_t cpu_usec, cpu_elapsed_usec;
     uint64_t memory_bytes, disk_bytes;
+    uint64_t flows[SERIES_FLOWS], flows_elapsed_usec;
 };
 
 /* A slot that is being averaged. */
@@ -66,6 +77,7 @@ struct series_sum {
     uint32_t memory_samples;
     uint64_t cpu_usec, cpu_elapsed_usec;
     uint64_t memory_units;
+    uint64_t flows[SERIES_FLOWS], flows_elapsed_usec;
     uint32_t disk; /* the last one: it does not change back and forth */
 };
 
@@ -111,6 +123,7 @@ struct series_value {
     int64_t time; /* Unix time of its beginning, in seconds: a multiple of the resolution */
     double cpu;   /* cores */
     double memory, disk;
+    double flows[SERIES_FLOWS]; /* per second */
 };
 
 /*

@@ -73,21 +73,32 @@ static void add_cores(yyjson_mut_doc *doc, yyjson_mut_val *object, const char *k
         yyjson_mut_obj_add_real(doc, object, key, (double)(uint64_t)(value * 10000 + 0.5) / 10000);
 }
 
+static void add_rate(yyjson_mut_doc *doc, yyjson_mut_val *object, const char *key, double value)
+{
+    if (!isnan(value))
+        yyjson_mut_obj_add_real(doc, object, key, (double)(uint64_t)(value * 100 + 0.5) / 100);
+}
+
 static const struct {
     const char *name;
     size_t offset; /* of the figure in struct series_value */
     void (*add)(yyjson_mut_doc *doc, yyjson_mut_val *object, const char *key, double value);
+    bool optional; /* one without any point is left out */
 } figures[] = {
     {"cpu", offsetof(struct series_value, cpu), add_cores},
     {"memory", offsetof(struct series_value, memory), add_bytes},
     {"disk", offsetof(struct series_value, disk), add_bytes},
+    {"networkIn", offsetof(struct series_value, flows[SERIES_IN_BYTES]), add_bytes, true},
+    {"networkOut", offsetof(struct series_value, flows[SERIES_OUT_BYTES]), add_bytes, true},
+    {"networkInPackets", offsetof(struct series_value, flows[SERIES_IN_PACKETS]), add_rate, true},
+    {"networkOutPackets", offsetof(struct series_value, flows[SERIES_OUT_PACKETS]), add_rate, true},
 };
 
 static void add_series(yyjson_mut_doc *doc, yyjson_mut_val *metrics,
                        const struct series_value *values, size_t count)
 {
     for (size_t f = 0; f < sizeof(figures) / sizeof(figures[0]); f++) {
-        yyjson_mut_val *points = yyjson_mut_obj_add_arr(doc, metrics, figures[f].name);
+        yyjson_mut_val *points = yyjson_mut_arr(doc);
         for (size_t i = 0; i < count; i++) {
             char time[TIME_TEXT_SIZE];
             double value;
@@ -99,6 +110,8 @@ static void add_series(yyjson_mut_doc *doc, yyjson_mut_val *metrics,
             yyjson_mut_obj_add_strcpy(doc, point, "timestamp", time);
             figures[f].add(doc, point, "value", value);
         }
+        if (!figures[f].optional || yyjson_mut_arr_size(points) > 0)
+            yyjson_mut_obj_add_val(doc, metrics, figures[f].name, points);
     }
 }
 
@@ -149,6 +162,8 @@ static void add_network(yyjson_mut_doc *doc, yyjson_mut_val *item,
     yyjson_mut_obj_add_uint(doc, object, "outBytes", network->out_bytes);
     yyjson_mut_obj_add_uint(doc, object, "inPackets", network->in_packets);
     yyjson_mut_obj_add_uint(doc, object, "outPackets", network->out_packets);
+    add_bytes(doc, object, "inRate", network->in_rate);
+    add_bytes(doc, object, "outRate", network->out_rate);
 }
 
 void usage_json(yyjson_mut_doc *doc, yyjson_mut_val *item, const struct sandbox_usage *usage)

@@ -92,7 +92,7 @@ static void months_in_bounded_space(void **state)
     const int64_t end = begin + 90 * (int64_t)DAY;
     run(begin, end, 0.25, 100 * MIB, 1000 * (uint64_t)MIB);
     assert_true(sizeof(h.series) < 1024);
-    assert_true(sizeof(h.image) < 40 * 1024);
+    assert_true(sizeof(h.image) < 80 * 1024);
 
     assert_int_equal(query(end - 1, HOUR, WIDTH), 360);
     assert_int_equal(query(end - 1, HOUR, 60), 60);
@@ -208,7 +208,7 @@ static void damaged_slots_are_ignored(void **state)
         if (h.image.points[i].time != 0)
             continue;
         noise = noise * 1664525 + 1013904223;
-        h.image.points[i] = (struct series_point){noise | 1, noise, noise, noise};
+        h.image.points[i] = (struct series_point){noise | 1, noise, noise, noise, {0}};
     }
     assert_int_equal(query(begin + HOUR - 1, HOUR, 60), 60);
     for (size_t i = 0; i < 60; i++)
@@ -264,10 +264,35 @@ static void huge_figures(void **state)
     assert_false(isnan(values[0].cpu) || isnan(values[0].memory) || isnan(values[0].disk));
 }
 
+/* Of a network: what passed by, per second, and nothing of what has none. */
+static void flows(void **state)
+{
+    struct series_sample s = {.time_ms = begin * 1000,
+                              .has_flows = true,
+                              .flows = {1000, 500, 10, 5},
+                              .flows_elapsed_usec = WIDTH * 1000000};
+    series_add(&h.series, &s);
+    s.time_ms += WIDTH * 1000;
+    s.flows[SERIES_IN_BYTES] = 3000;
+    series_add(&h.series, &s);
+    write_down();
+    assert_int_equal(query(begin + WIDTH, 60, WIDTH), 2);
+    assert_true(fabs(values[0].flows[SERIES_IN_BYTES] - 100) < 0.01);
+    assert_true(fabs(values[1].flows[SERIES_IN_BYTES] - 300) < 0.01);
+    assert_true(fabs(values[1].flows[SERIES_OUT_PACKETS] - 0.5) < 0.01);
+    assert_true(isnan(values[0].cpu));
+    assert_int_equal(query(begin + WIDTH, 60, 60), 1);
+    assert_true(fabs(values[0].flows[SERIES_IN_BYTES] - 200) < 0.01);
+    sample(begin + 2 * WIDTH, 0.5, MIB, MIB);
+    assert_int_equal(query(begin + 2 * WIDTH, 60, WIDTH), 3);
+    assert_true(isnan(values[2].flows[SERIES_IN_BYTES]));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(months_in_bounded_space, setup),
+        cmocka_unit_test_setup(flows, setup),
         cmocka_unit_test_setup(finer_than_there_is, setup),
         cmocka_unit_test_setup(averages, setup),
         cmocka_unit_test_setup(gaps_stay_gaps, setup),
