@@ -12,7 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/duration.h"
 #include "base/limits.h"
+#include "base/timetext.h"
 
 int api_json_body(struct http_exchange *x, yyjson_val **ret_object, struct error *err)
 {
@@ -114,6 +116,25 @@ int api_query_bool(struct http_exchange *x, const char *name, bool fallback, boo
         return error_set(err, ERROR_INVALID_ARGUMENT, "%s: \"%.40s\" is neither true nor false",
                          name, text);
     *ret_value = text != NULL ? yes : fallback;
+    return 0;
+}
+
+int api_query_since(struct http_exchange *x, int64_t *ret_ms, struct error *err)
+{
+    const char *text = NULL;
+    uint64_t seconds;
+    int64_t ms = 0;
+    if (http_query(x, "since", &text, err) < 0)
+        return -1;
+    if (text != NULL && time_parse_rfc3339(text, &ms, NULL) < 0) {
+        if (duration_seconds(text, &seconds, NULL) < 0 || seconds > INT32_MAX)
+            return error_set(err, ERROR_INVALID_ARGUMENT,
+                             "since: \"%.40s\" is neither a time such as 2023-10-10T15:30:00Z nor "
+                             "how long ago, such as 10m",
+                             text);
+        ms = time_now_ms() - (int64_t)seconds * 1000;
+    }
+    *ret_ms = ms;
     return 0;
 }
 

@@ -43,6 +43,8 @@ int api_query_uint(struct http_exchange *x, const char *name, uint64_t min, uint
                    uint64_t fallback, uint64_t *ret_value, struct error *err);
 int api_query_bool(struct http_exchange *x, const char *name, bool fallback, bool *ret_value,
                    struct error *err);
+/* since=…: a moment, or how long ago it was, as Unix time; 0: it is not there. */
+int api_query_since(struct http_exchange *x, int64_t *ret_ms, struct error *err);
 
 /* "a,b,c" as a list of strings (base/slice.h) in the arena, blanks around them and empty ones left
  * out; NULL is an empty list. INVALID_ARGUMENT, naming the parameter, over PATTERNS_BYTES_MAX. */

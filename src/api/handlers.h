@@ -71,7 +71,9 @@ route_handler v0_process_list, v0_process_exec, v0_process_get, v0_process_stop,
     v0_process_logs, v0_process_logs_stream, v0_process_stdin, v0_process_stdin_end;
 
 /* v0/sandbox_network.c */
-route_handler v0_network_get, v0_network_put, v0_network_patch, v0_network_log;
+route_handler v0_network_get, v0_network_put, v0_network_patch;
+/* v0/network_log.c */
+route_handler v0_network_log;
 
 /* v0/network.c */
 route_handler v0_process_ports, v0_process_monitor, v0_process_monitor_stop;

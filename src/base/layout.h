@@ -10,6 +10,7 @@
  *   secret-key     what secrets in the database are sealed with, mode 0600
  *   db/            SQLite; belongs to the user that cellad runs as
  *     metrics/<id>   what a sandbox has used, in rings of a fixed size
+ *     network/<id>   what a sandbox tried to reach, as much as fits into a fixed size
  *   run/           0750 root:cella
  *     warden.sock    where the warden listens
  *     egress.sock    where the egress process takes policies
@@ -30,6 +31,7 @@
 #define LAYOUT_DB_DIR             "db"
 #define LAYOUT_DB                 "db/cella.db"
 #define LAYOUT_METRICS            "db/metrics"
+#define LAYOUT_NETWORK_LOGS       "db/network"
 #define LAYOUT_RUN                "run"
 #define LAYOUT_WARDEN_SOCK        "run/warden.sock"
 #define LAYOUT_EGRESS_SOCK        "run/egress.sock"

@@ -397,6 +397,10 @@ static const struct option_row network_set_options[] = {
 
 static const struct option_row network_log_options[] = {
     NUMBER("limit", "N", "at most so many, the newest (default: 100)"),
+    {.name = "follow", .letter = 'f', .kind = OPTION_FLAG, .help = "go on with what comes; what changes comes again"},
+    TEXT("since", "TIME", "not before 2023-10-10T15:30:00Z, or than so long ago: 10m"),
+    TEXT("verdict", "VERDICT", "only what was allowed, refused or failed, or one such as REFUSED_UNLISTED"),
+    CHOICE("kind", "dns|http|tls|direct", "only names it asked for, web or TLS through the proxies, or past them"),
     FLAG("refused", "only what was refused, or failed"),
     END_OF_OPTIONS,
 };

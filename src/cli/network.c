@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* `cella network …`: what a sandbox may reach, and what it tried. */
+/* `cella network get`, `cella network set`: what a sandbox may reach. */
 
-#include <inttypes.h>
 #include <string.h>
 
 #include "base/cleanup.h"
@@ -159,51 +158,4 @@ int verb_network_set(struct invocation *inv, int *ret_status, struct error *err)
     if (sandbox_call(inv, method, args_word(inv->args, "NAME"), "network", doc, &root, err) < 0)
         return -1;
     return show(inv, root, err);
-}
-
-/* ---- the log ---- */
-
-static void add_row(struct table *table, yyjson_val *entry)
-{
-    char in[SIZE_TEXT_MAX], out[SIZE_TEXT_MAX];
-    uint64_t port = yyjson_get_uint(yyjson_obj_get(entry, "port"));
-    struct slice address = client_text(entry, "/address");
-    table_cell(table, client_text(entry, "/time"));
-    table_cell(table, client_text(entry, "/kind"));
-    table_text(table, yyjson_get_bool(yyjson_obj_get(entry, "allowed")) ? "allowed" : "REFUSED");
-    table_cell(table, client_text(entry, "/name"));
-    if (port != 0)
-        table_printf(table, "%.*s:%" PRIu64, (int)address.len, address.len > 0 ? address.data : "",
-                     port);
-    else
-        table_cell(table, address);
-    size_text(yyjson_get_uint(yyjson_obj_get(entry, "bytesIn")), in);
-    size_text(yyjson_get_uint(yyjson_obj_get(entry, "bytesOut")), out);
-    table_text(table, in);
-    table_text(table, out);
-    table_printf(table, "%" PRIu64, yyjson_get_uint(yyjson_obj_get(entry, "count")));
-    struct slice detail = client_text(entry, "/detail");
-    table_cell(table, detail.len > 0 ? detail : client_text(entry, "/reason"));
-}
-
-int verb_network_log(struct invocation *inv, int *ret_status, struct error *err)
-{
-    static const char *const titles[] = {"TIME", "KIND", "VERDICT", "NAME", "ADDRESS",
-                                         "IN",   "OUT",  "COUNT",   "WHY"};
-    _cleanup_buf_ struct buf target = BUF_INIT(TARGET_MAX);
-    yyjson_val *root, *entry;
-    size_t i, count;
-    target_sandbox(inv->client, &target, args_word(inv->args, "NAME"), "/network/log");
-    buf_addf(&target, "?limit=%" PRIu64 "&refused=%s", args_number(inv->args, "limit", 100),
-             args_flag(inv->args, "refused") ? "true" : "false");
-    if (client_json(inv->client, "GET", &target, NULL, 0, &root, err) < 0)
-        return -1;
-    if (inv->json)
-        return output_json(root, err);
-    _cleanup_table_ struct table *table = table_new(titles, ARRAY_LEN(titles));
-    yyjson_arr_foreach(yyjson_obj_get(root, "entries"), i, count, entry)
-    {
-        add_row(table, entry);
-    }
-    return output_table(table, err);
 }

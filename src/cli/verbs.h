@@ -57,7 +57,10 @@ verb_function verb_workspace_list, verb_workspace_create, verb_workspace_delete,
 verb_function verb_secret_list, verb_secret_set, verb_secret_delete, verb_secret_trust;
 
 /* network.c */
-verb_function verb_network_get, verb_network_set, verb_network_log;
+verb_function verb_network_get, verb_network_set;
+
+/* network_log.c */
+verb_function verb_network_log;
 
 /* pool.c */
 verb_function verb_pool_list, verb_pool_get, verb_pool_create, verb_pool_update, verb_pool_delete;

@@ -19,7 +19,7 @@
 #include "loop/net.h"
 #include "sandbox/state.h"
 
-enum { CONNECT_MS = 5000, RETRY_MS = 100, CALL_MS = 20 * 1000, WAIT_MS = 15 * 1000 };
+enum { CONNECT_MS = 5000, RETRY_MS = 100, CALL_MS = 20 * 1000 };
 
 static int call(struct sandboxes *s, const struct wire_schema *schema, const void *msg,
                 struct error *err)
@@ -63,6 +63,7 @@ static int tell(struct sandbox *sb, bool open, struct error *err)
         return 0;
     if (sb->network.ipv6 && sb->network.address6[0] != '\0')
         set.address6 = sb->network.address6;
+    set.log_after = network_log_after(sb);
     if (open)
         set.policy = (struct slice){sb->network.packed, sb->network.packed_len};
     if (call(sb->owner, &egress_set_schema, &set, err) < 0)
@@ -180,6 +181,8 @@ static int greet(struct sandboxes *s, struct channel *channel, struct error *err
     int r = channel_call(channel, &egress_hello_schema, NULL, &egress_about_schema, arena, &about,
                          CALL_MS, err);
     arena_free(arena);
+    if (r == 0)
+        s->networks.egress_started = about.started_ms;
     if (r == 0 && about.version != WIRE_VERSION)
         return error_set(err, ERROR_UNAVAILABLE, "the egress process speaks another version");
     return r;
@@ -223,6 +226,8 @@ static void keeper(void *arg)
 
 int egress_link_open(struct sandboxes *s, int data_dir_fd, struct error *err)
 {
+    if (network_logs_new(s, data_dir_fd, err) < 0)
+        return -1;
     s->networks.run_fd = openat(data_dir_fd, LAYOUT_RUN, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     return s->networks.run_fd < 0 ? error_sys(err, "opening %s", LAYOUT_RUN) : 0;
 }
@@ -233,6 +238,7 @@ void egress_link_start(struct sandboxes *s)
     struct error err;
     if (!n->available || n->keeper != NULL || n->closing)
         return;
+    network_logs_start(s);
     if (co_spawn(s->loop, keeper, s, NULL, &err) < 0)
         log_error("connecting to the egress process: %s", err.message);
 }
@@ -242,6 +248,7 @@ void egress_link_stop(struct sandboxes *s)
     s->networks.closing = true;
     if (s->networks.keeper != NULL)
         co_cancel(s->networks.keeper);
+    network_logs_stop(s);
 }
 
 void egress_link_free(struct sandboxes *s)
@@ -249,57 +256,5 @@ void egress_link_free(struct sandboxes *s)
     if (s->networks.egress != NULL)
         channel_free(steal_ptr(s->networks.egress));
     cleanup_fd(&s->networks.run_fd);
-}
-
-/* ---- the log ---- */
-
-struct log_read {
-    struct network_log log;
-    size_t room;
-};
-
-static int take_entry(void *ctx, const void *item, struct error *err)
-{
-    struct log_read *read = ctx;
-    if (read->log.count < read->room)
-        read->log.entries[read->log.count++] = *(const struct egress_log_entry *)item;
-    return 0;
-}
-
-/* One that is being restarted is back soon. */
-static int wait_for_egress(struct sandboxes *s, struct error *err)
-{
-    int64_t until = loop_now(s->loop) + WAIT_MS;
-    while (s->networks.egress == NULL) {
-        if (loop_now(s->loop) > until)
-            return error_set(err, ERROR_UNAVAILABLE, "the egress process is not there right now");
-        if (co_sleep(s->loop, RETRY_MS, err) < 0)
-            return -1;
-    }
-    return 0;
-}
-
-int sandboxes_network_log(struct sandboxes *s, const char *workspace, const char *name,
-                          uint64_t after, uint64_t max, struct arena *arena,
-                          struct network_log *ret_log, struct error *err)
-{
-    const struct sandbox *sb = sandbox_find(s, workspace, name, err);
-    if (sb == NULL)
-        return -1;
-    struct log_read read = {.room = EGRESS_LOG_MAX};
-    const struct egress_log_read request = {
-        .id = arena_strdup(arena, sb->id), .after = after, .max = max};
-    *ret_log = (struct network_log){0};
-    if (!s->networks.available)
-        return 0; /* nothing was ever let through, or refused */
-    if (wait_for_egress(s, err) < 0)
-        return -1;
-    read.log.entries = arena_alloc(arena, read.room * sizeof(*read.log.entries));
-    if (channel_list(s->networks.egress, &egress_log_read_schema, &request,
-                     &egress_log_entry_schema, arena, EGRESS_LOG_MAX, take_entry, &read, CALL_MS,
-                     err) < 0 &&
-        err->code != ERROR_SANDBOX_NOT_FOUND) /* it has not tried anything yet */
-        return -1;
-    *ret_log = read.log;
-    return 0;
+    network_logs_free(s);
 }

@@ -241,6 +241,7 @@ static void drive_delete(struct sandbox *sb)
     }
     metrics_forget(sb);
     egress_forget(sb);
+    network_log_forget(sb);
     sb->unclaimed = false; /* it went with the rest */
     sandbox_remove(sb);
 }

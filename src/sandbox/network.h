@@ -57,17 +57,6 @@ int network_resolve(struct sandboxes *s, const char *workspace,
                     const struct slice *before, struct trust_options *options, struct arena *arena,
                     struct slice *ret_packed, struct error *err);
 
-struct network_log {
-    struct egress_log_entry *entries; /* oldest first */
-    size_t count;
-};
-
-/* What it has tried to reach, and what became of it. UNAVAILABLE while there is no egress process.
- */
-int sandboxes_network_log(struct sandboxes *s, const char *workspace, const char *name,
-                          uint64_t after, uint64_t max, struct arena *arena,
-                          struct network_log *ret_log, struct error *err);
-
 /*
  * Where the values behind a policy's headers come from: fills *ret_secrets for the sandbox, strings
  * in the arena (wiped by nobody). Asked after each EGRESS_SET of a policy with headers. Nobody set:

@@ -24,16 +24,29 @@ struct sandbox_network {
     unsigned told; /* over which connection the egress process was told before it ran; 0: none */
 };
 
+/* The log of what it tried to reach. */
+struct sandbox_network_log {
+    uint64_t last;  /* the highest number that was seen of it; 0: none */
+    bool unread;    /* there is a file of it, from before this process began */
+    bool forgotten; /* it is deleted: nothing of it is written any more */
+    unsigned followers;
+    struct co_cond news; /* something was added, or has changed */
+};
+
+struct network_logs;
+
 /* All of them. */
 struct networks {
     struct net_exceptions exceptions;
     bool available;
     char reason[256]; /* why not */
     int run_fd;
-    struct channel *egress; /* NULL while there is none */
-    unsigned connection;    /* the how manieth */
-    struct co *keeper;      /* connects, and tells everything */
-    struct co_cond wake;    /* the connection is gone, or not wanted any more */
+    struct channel *egress;  /* NULL while there is none */
+    uint64_t egress_started; /* which one it is, or was */
+    struct network_logs *logs;
+    unsigned connection; /* the how manieth */
+    struct co *keeper;   /* connects, and tells everything */
+    struct co_cond wake; /* the connection is gone, or not wanted any more */
     bool closing;
     network_secrets *secrets;
     network_secret_check *secret_check;
@@ -92,3 +105,12 @@ struct egress_telling {
 void egress_tell_ahead(struct sandbox *sb, struct egress_telling *telling);
 void egress_told(struct egress_telling *telling);
 void egress_forget(struct sandbox *sb); /* on a coroutine: it is deleted */
+
+/* network_log.c */
+int network_logs_new(struct sandboxes *s, int data_dir_fd, struct error *err);
+void network_logs_start(struct sandboxes *s); /* when all sandboxes are known */
+void network_logs_stop(struct sandboxes *s);
+void network_logs_free(struct sandboxes *s);
+/* On a coroutine: the number that an egress process which does not know it should go on from. */
+uint64_t network_log_after(struct sandbox *sb);
+void network_log_forget(struct sandbox *sb); /* on a coroutine: it is deleted */

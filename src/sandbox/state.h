@@ -86,6 +86,7 @@ struct sandbox {
     struct sandbox_metadata metadata; /* owned strings */
     struct trust_options security;
     struct sandbox_network network;
+    struct sandbox_network_log network_log;
     bool enabled;
     enum sandbox_status status;
     uint64_t revision;

@@ -25,26 +25,6 @@ enum {
 
 /* --- what is asked for --- */
 
-/* A moment, or how long ago it was. */
-static int query_since(struct http_exchange *x, int64_t *ret_ms, struct error *err)
-{
-    const char *text = NULL;
-    uint64_t seconds;
-    int64_t ms = 0;
-    if (http_query(x, "since", &text, err) < 0)
-        return -1;
-    if (text != NULL && time_parse_rfc3339(text, &ms, NULL) < 0) {
-        if (duration_seconds(text, &seconds, NULL) < 0 || seconds > INT32_MAX)
-            return error_set(err, ERROR_INVALID_ARGUMENT,
-                             "since: \"%.40s\" is neither a time such as 2023-10-10T15:30:00Z nor "
-                             "how long ago, such as 10m",
-                             text);
-        ms = time_now_ms() - (int64_t)seconds * 1000;
-    }
-    *ret_ms = ms;
-    return 0;
-}
-
 static int query_source(struct http_exchange *x, unsigned *ret_sources, struct error *err)
 {
     const char *text = NULL;
@@ -66,7 +46,7 @@ static int read_query(struct http_exchange *x, struct sandbox_log_query *ret_que
     const char *level = NULL;
     uint64_t tail;
     if (api_query_uint(x, "tail", 0, LOGS_TAIL_MAX, TAIL_DEFAULT, &tail, err) < 0 ||
-        http_query(x, "level", &level, err) < 0 || query_since(x, &query.since_ms, err) < 0 ||
+        http_query(x, "level", &level, err) < 0 || api_query_since(x, &query.since_ms, err) < 0 ||
         query_source(x, &query.sources, err) < 0 ||
         api_query_bool(x, "follow", false, ret_follow, err) < 0)
         return -1;
