@@ -3,10 +3,11 @@
 counted like IPv4, and refused with a reason where the machine has none."""
 
 import json
+import subprocess
 
 import pytest
 
-from cella_server import wait_until
+from cella_server import bin_dir, wait_until
 from network_inside import Box
 from world import ECHO, OTHER6, WEB, WEB6, World, WorldServer
 
@@ -168,6 +169,9 @@ def test_a_machine_without_it_says_so(bare_world):
 
     try:
         refused("no IPv6 route")
+        doctor = subprocess.run(["nsenter", f"--net={host.namespace}", bin_dir() / "cella", "doctor"], text=True,
+                                stdout=subprocess.PIPE, check=False).stdout  # which may miss other things here
+        assert "no IPv6 route" in doctor
         box = Box(server.create(network={"mode": "full"}))
         assert reaches(box, WEB)
         answer = box.request("PATCH", "/network", {"ipv6": True})
