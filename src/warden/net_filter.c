@@ -436,15 +436,3 @@ bool filter_has_table(struct netlink *rules_socket, const char *table)
     nl_end(&requests);
     return nl_dump(rules_socket, &requests, see_anything, &found, &err) == 0 && found;
 }
-
-bool filter_has_set(struct netlink *rules_socket, const char *set)
-{
-    _cleanup_requests_ struct nl_requests requests = NL_REQUESTS_INIT;
-    struct error err;
-    bool found = false;
-    nft_begin(&requests, NFT_MSG_GETSET, 0);
-    nl_string(&requests, NFTA_SET_TABLE, NET_TABLE);
-    nl_string(&requests, NFTA_SET_NAME, set);
-    nl_end(&requests);
-    return nl_dump(rules_socket, &requests, see_anything, &found, &err) == 0 && found;
-}

@@ -67,9 +67,8 @@ int filter_each_generation(struct netlink *rules_socket, filter_generation_fn fn
                            struct error *err);
 int filter_forget_generation(struct netlink *rules_socket, uint32_t generation, struct error *err);
 
-/* Whether a table of that name is in the namespace of the socket; a set, in our table. */
+/* Whether a table of that name is in the namespace of the socket. */
 bool filter_has_table(struct netlink *rules_socket, const char *table);
-bool filter_has_set(struct netlink *rules_socket, const char *set);
 
 struct admission {
     uint32_t mark; /* whose generation may connect */

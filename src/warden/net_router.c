@@ -402,7 +402,7 @@ int router_open(struct router *router, const struct router_options *options, con
         link_address(&router->route, &gateway, err) < 0 ||
         connect_router(router, instance, &pair, err) < 0)
         return -1;
-    six_open(router, options->range6, instance, fresh);
+    six_open(router, options->range6, instance);
     if (load_rules(router, options, instance, pair, fresh, err) < 0)
         return -1;
     enable_forwarding(router->uplink);

@@ -22,7 +22,6 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "warden/files.h"
-#include "warden/net_filter.h"
 #include "warden/net_link.h"
 #include "warden/net_pair.h"
 #include "warden/net_router.h"
@@ -238,17 +237,13 @@ static int open_outside(const struct router *router, struct error *err)
     return furnish(&cable, err);
 }
 
-void six_open(struct router *router, const char *range, const char *instance, bool fresh)
+void six_open(struct router *router, const char *range, const char *instance)
 {
     struct six *six = &router->six;
     struct error err = {0};
     int r;
     if (access(CONF, F_OK) < 0)
         r = error_set(&err, ERROR_UNAVAILABLE, "this kernel has no IPv6");
-    else if (!fresh && !filter_has_set(&router->rules, "sb6"))
-        r = error_set(&err, ERROR_UNAVAILABLE,
-                      "the network was made without it, and is made anew once no sandbox runs and "
-                      "the server is started again");
     else if ((r = choose_addresses(six, range, instance, &err)) == 0 &&
              (r = router_within(router, router->fd, open_inside, router, &err)) == 0)
         r = open_outside(router, &err);

@@ -41,7 +41,7 @@ int six_parse_range(const char *text, struct six_address *ret_range, unsigned *r
 
 /* Fills router->six, once the router has its cable and before its rules are loaded. `range` NULL:
  * one that follows from the instance. A machine that cannot is no error: six.why tells. */
-void six_open(struct router *router, const char *range, const char *instance, bool fresh);
+void six_open(struct router *router, const char *range, const char *instance);
 
 /* Why sandboxes cannot have IPv6 right now, for people; false: they can. Looks anew, since routes
  * come and go. */
