@@ -32,6 +32,7 @@ const struct net_range net_ranges[] = {
     V4(100, 64, 0, 0, 10, "shared by carriers", true),
     V4(127, 0, 0, 0, 8, "loopback", false),
     V4(169, 254, 0, 0, 16, "link-local, metadata services", false),
+    V4(168, 63, 129, 16, 32, "metadata services", false), /* Azure's, and a public address */
     V4(172, 16, 0, 0, 12, "private", true),
     V4(192, 0, 0, 0, 24, "protocol assignments", false),
     V4(192, 0, 2, 0, 24, "documentation", false),
