@@ -92,6 +92,18 @@ void target_add(struct buf *target, const char *text, bool keep_slashes)
     }
 }
 
+void target_add_options(struct buf *target, const struct args *args, const char *const *names,
+                        size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        const char *value = args_option(args, names[i], NULL);
+        if (value == NULL)
+            continue;
+        buf_addf(target, "&%s=", names[i]);
+        target_add(target, value, false);
+    }
+}
+
 void target_sandbox(const struct client *client, struct buf *target, const char *name,
                     const char *below)
 {

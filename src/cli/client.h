@@ -13,6 +13,7 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/error.h"
+#include "cli/args.h"
 #include "base/slice.h"
 #include "cli/settings.h"
 #include "json/json.h"
@@ -38,6 +39,9 @@ enum { TARGET_MAX = 16 * 1024 };
 
 /* Appends text percent-encoded; slashes stay when they part the path's segments. */
 void target_add(struct buf *target, const char *text, bool keep_slashes);
+/* "&NAME=VALUE" for each of these options that was given. */
+void target_add_options(struct buf *target, const struct args *args, const char *const *names,
+                        size_t count);
 /* "/v0/sandbox/NAME", then `below` as it is. Which workspace that is in, every request says in a
  * field. */
 void target_sandbox(const struct client *client, struct buf *target, const char *name,

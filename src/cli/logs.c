@@ -23,13 +23,7 @@ static void add_query(struct buf *target, const struct args *args, bool follow)
 {
     static const char *const options[] = {"tail", "level", "since", "source"};
     buf_adds(target, follow ? "?follow=true" : "?follow=false");
-    for (size_t i = 0; i < ARRAY_LEN(options); i++) {
-        const char *value = args_option(args, options[i], NULL);
-        if (value == NULL)
-            continue;
-        buf_addf(target, "&%s=", options[i]);
-        target_add(target, value, false);
-    }
+    target_add_options(target, args, options, ARRAY_LEN(options));
 }
 
 /* "2023-10-10T15:30:05Z  info   [proc-x1y2z3ab] text" */

@@ -81,13 +81,7 @@ static void add_query(struct buf *target, const struct args *args, bool follow)
              follow ? "true" : "false");
     if (args_flag(args, "refused"))
         buf_adds(target, "&refused=true");
-    for (size_t i = 0; i < ARRAY_LEN(options); i++) {
-        const char *value = args_option(args, options[i], NULL);
-        if (value == NULL)
-            continue;
-        buf_addf(target, "&%s=", options[i]);
-        target_add(target, value, false);
-    }
+    target_add_options(target, args, options, ARRAY_LEN(options));
 }
 
 int verb_network_log(struct invocation *inv, int *ret_status, struct error *err)

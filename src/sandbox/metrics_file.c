@@ -4,33 +4,22 @@
 
 #include "sandbox/metrics_file.h"
 
-#include <dirent.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/layout.h"
+#include "sandbox/id_files.h"
 
 int metrics_dir_open(int data_dir_fd, int *ret_fd, struct error *err)
 {
-    if (mkdirat(data_dir_fd, LAYOUT_METRICS, 0700) < 0 && errno != EEXIST)
-        return error_sys(err, "making %s", LAYOUT_METRICS);
-    int fd = openat(data_dir_fd, LAYOUT_METRICS, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0)
-        return error_sys(err, "opening %s", LAYOUT_METRICS);
-    *ret_fd = fd;
-    return 0;
+    return id_folder_open(data_dir_fd, LAYOUT_METRICS, ret_fd, err);
 }
 
 static int write_at(int fd, const void *data, size_t len, off_t offset, struct error *err)
 {
-    ssize_t n = pwrite(fd, data, len, offset);
-    if (n < 0)
-        return error_sys(err, "writing metrics");
-    return n == (ssize_t)len ? 0 : error_set(err, ERROR_INTERNAL, "writing metrics: cut short");
+    return id_file_write_at(fd, data, len, offset, "metrics", err);
 }
 
 /* Makes the file one of ours, if it is not: a new one has holes where its slots will be. */
@@ -91,12 +80,5 @@ void metrics_file_remove(int dir_fd, const char *id)
 
 void metrics_dir_sweep(int dir_fd, bool (*keep)(void *ctx, const char *id), void *ctx)
 {
-    int fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    _cleanup_dir_ DIR *dir = fd < 0 ? NULL : fdopendir(fd);
-    if (dir == NULL && fd >= 0)
-        close(fd);
-    const struct dirent *entry;
-    while (dir != NULL && (entry = readdir(dir)) != NULL)
-        if (entry->d_name[0] != '.' && !keep(ctx, entry->d_name))
-            metrics_file_remove(dir_fd, entry->d_name);
+    id_folder_sweep(dir_fd, keep, ctx);
 }

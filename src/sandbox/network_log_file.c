@@ -5,16 +5,14 @@
 
 #include "sandbox/network_log_file.h"
 
-#include <dirent.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/layout.h"
+#include "sandbox/id_files.h"
 
 #define POSITION ".position"
 
@@ -29,13 +27,7 @@ static const char head_magic[8] = {'c', 'e', 'l', 'n', 'e', 't', '0', '1'};
 
 int network_log_dir_open(int data_dir_fd, int *ret_fd, struct error *err)
 {
-    if (mkdirat(data_dir_fd, LAYOUT_NETWORK_LOGS, 0700) < 0 && errno != EEXIST)
-        return error_sys(err, "making %s", LAYOUT_NETWORK_LOGS);
-    int fd = openat(data_dir_fd, LAYOUT_NETWORK_LOGS, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0)
-        return error_sys(err, "opening %s", LAYOUT_NETWORK_LOGS);
-    *ret_fd = fd;
-    return 0;
+    return id_folder_open(data_dir_fd, LAYOUT_NETWORK_LOGS, ret_fd, err);
 }
 
 static uint32_t check_of(const struct network_log_record *record)
@@ -49,11 +41,7 @@ static uint32_t check_of(const struct network_log_record *record)
 
 static int write_at(int fd, const void *data, size_t len, off_t offset, struct error *err)
 {
-    ssize_t n = pwrite(fd, data, len, offset);
-    if (n < 0)
-        return error_sys(err, "writing a network's log");
-    return n == (ssize_t)len ? 0
-                             : error_set(err, ERROR_INTERNAL, "writing a network's log: cut short");
+    return id_file_write_at(fd, data, len, offset, "a network's log", err);
 }
 
 static bool read_head(int fd, struct head *ret_head)
@@ -148,14 +136,7 @@ void network_log_file_remove(int dir_fd, const char *id)
 
 void network_log_dir_sweep(int dir_fd, bool (*each)(void *ctx, const char *id), void *ctx)
 {
-    int fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    _cleanup_dir_ DIR *dir = fd < 0 ? NULL : fdopendir(fd);
-    if (dir == NULL && fd >= 0)
-        close(fd);
-    const struct dirent *entry;
-    while (dir != NULL && (entry = readdir(dir)) != NULL)
-        if (entry->d_name[0] != '.' && !each(ctx, entry->d_name))
-            network_log_file_remove(dir_fd, entry->d_name);
+    id_folder_sweep(dir_fd, each, ctx);
 }
 
 struct network_log_position network_log_position_read(int dir_fd)

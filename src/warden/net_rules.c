@@ -197,9 +197,8 @@ static void add_refusing(const struct rules_setting *setting, struct buf *out)
     }
 }
 
-void rules_router(const struct rules_setting *setting, struct buf *out)
+static void add_sets(const struct rules_setting *setting, struct buf *out)
 {
-    const struct address_text gateway = ipv4(setting->gateway), range = ipv4(setting->range);
     buf_adds(out, "table inet " NET_TABLE "\ndelete table inet " NET_TABLE "\ntable inet " NET_TABLE
                   " {\n"
                   " map sb { type ifname . ipv4_addr : mark; }\n"
@@ -218,13 +217,20 @@ void rules_router(const struct rules_setting *setting, struct buf *out)
              " set cps { type iface_index; flags dynamic,timeout; timeout 10s; size 65536; }\n"
              " set dnsq { type iface_index; flags dynamic,timeout; timeout 10s; size 65536; }\n"
              " set conns { type iface_index; flags dynamic; size 65536; }\n");
-    add_refusing(setting, out);
+}
+
+static void add_admit(const struct rules_setting *setting, struct buf *out)
+{
     buf_addf(out,
              " chain admit { ct state new " LIMIT_CONNECTS " goto flood\n"
              "  ct state new " LIMIT_OPEN " goto many\n"
              "  ct mark set meta mark & 0xffffff00%s; accept; }\n",
              setting->told ? "; ct event set new,destroy,protoinfo" : "");
-    add_six(setting, out);
+}
+
+/* Who it is by where it comes from, and whether its connection is still one of its policy. */
+static void add_marking(struct buf *out)
+{
     buf_adds(out, " chain raw_sb { meta nfproto ipv6 goto raw_sb6; meta mark set 0;"
                   " meta mark set iifname . ip saddr map @sb; meta mark 0 counter drop;"
                   " " LIMIT_PACKETS " }\n"
@@ -233,6 +239,12 @@ void rules_router(const struct rules_setting *setting, struct buf *out)
                   " chain judge_sb { ct mark & 0xffffff00 @live return; iifname vmap @own; }\n"
                   " chain judge { type filter hook prerouting priority mangle; policy accept;"
                   " iifname \"cv*\" jump judge_sb; }\n");
+}
+
+/* DNS and the web, to the egress process. */
+static void add_turning(const struct rules_setting *setting, struct buf *out)
+{
+    const struct address_text gateway = ipv4(setting->gateway);
     /* Rules of its own that allow an address lead there directly, also to a web server. */
     buf_addf(out,
              " chain nat_pre { type nat hook prerouting priority dstnat; policy accept;\n"
@@ -249,6 +261,12 @@ void rules_router(const struct rules_setting *setting, struct buf *out)
              " }\n",
              gateway.text, NET_PORT_DNS, gateway.text, NET_PORT_HTTP, gateway.text, NET_PORT_TLS,
              gateway.text, NET_PORT_HTTP, gateway.text, NET_PORT_TLS);
+}
+
+/* What the egress process listens for, and nothing else in here. */
+static void add_input(const struct rules_setting *setting, struct buf *out)
+{
+    const struct address_text gateway = ipv4(setting->gateway);
     buf_addf(out,
              " chain in_sb { ct state invalid drop\n"
              "  udp dport %d update @dnsq { iif limit rate over 100/second burst 200 packets }"
@@ -263,7 +281,12 @@ void rules_router(const struct rules_setting *setting, struct buf *out)
              " iifname \"cv*\" jump in_sb; }\n",
              NET_PORT_DNS, gateway.text, NET_PORT_DNS, gateway.text, NET_PORT_DNS, NET_PORT_HTTP,
              NET_PORT_TLS);
-    buf_addf(out,
+}
+
+/* What passes through, each way. */
+static void add_forward(struct buf *out)
+{
+    buf_adds(out,
              " chain fwd_sb { ct state invalid drop; oifname != \"up0\" goto deny\n"
              "  ct state { established, related } ct mark & 0xffffff00 @live accept\n"
              "  meta mark & 0x10 != 0 goto deny\n"
@@ -289,11 +312,31 @@ void rules_router(const struct rules_setting *setting, struct buf *out)
              " iifname \"cv*\" goto fwd_sb; oifname \"cv*\" goto to_sb; }\n"
              /* Sockets in here answer sandboxes; nothing in here calls anybody. */
              " chain outp { type filter hook output priority filter; policy drop;"
-             " oifname \"cv*\" accept; }\n"
+             " oifname \"cv*\" accept; }\n");
+}
+
+static void add_leaving(const struct rules_setting *setting, struct buf *out)
+{
+    const struct address_text range = ipv4(setting->range);
+    buf_addf(out,
              " chain nat_post { type nat hook postrouting priority srcnat; policy accept;"
              " oifname \"up0\" ip saddr %s/%u masquerade\n"
              "  oifname \"up0\" meta nfproto ipv6 goto nat_post6; }\n}\n",
              range.text, setting->range_bits);
+}
+
+/* A chain stands before those that lead to it. */
+void rules_router(const struct rules_setting *setting, struct buf *out)
+{
+    add_sets(setting, out);
+    add_refusing(setting, out);
+    add_admit(setting, out);
+    add_six(setting, out);
+    add_marking(out);
+    add_turning(setting, out);
+    add_input(setting, out);
+    add_forward(out);
+    add_leaving(setting, out);
 }
 
 /* The egress process connects from here itself. It checks every address, too. */

@@ -8,22 +8,6 @@ from world import ECHO, WEB
 
 KEPT_BYTES = 300 * 1000  # of one sandbox, on disk
 
-SCAN = """
-sent = 0
-while True:
-    sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-    sock.setblocking(False)
-    for number in range(500):
-        try:
-            sock.sendto(b'x', (f'45.{100 + sent // 65536 % 100}.{sent // 256 % 256}.{sent % 256}', 9))
-        except OSError:
-            pass
-        sent += 1
-    sock.close()
-    if sent == 20000:
-        print('ready', flush=True)
-"""
-
 
 def entries(box, **wanted):
     answer = box.request("GET", "/network/log")
@@ -39,7 +23,7 @@ def kept(box):
 
 def test_refusals_without_end(world, boxes):
     box, other = boxes("allowlist", allow=["good.example"]), boxes("allowlist", allow=["good.example"])
-    with box.doing(SCAN):
+    with box.doing("scan(20000)"):
         other.do("echo(web, port, timeout=QUICK)", web=WEB, port=ECHO)
         wait_until(lambda: entries(other, kind="direct", address=WEB, port=ECHO), 60, lambda: entries(other))
         found = wait_until(lambda: entries(box, kind="direct", port=9, protocol="udp"), 60, lambda: entries(box))
@@ -51,7 +35,7 @@ def test_refusals_without_end(world, boxes):
 def test_connections_without_end(world, boxes):
     """A new one each time, all of which are allowed: as many are written down as there is room for."""
     box, other = boxes("isolated"), boxes("isolated")
-    with box.doing(SCAN):
+    with box.doing("scan(20000)"):
         assert other.do("echo(web, port)['got']", web=WEB, port=ECHO) == "hello"
         wait_until(lambda: entries(other, kind="direct", address=WEB, port=ECHO), 60, lambda: entries(other))
         wait_until(lambda: len(entries(box, kind="direct", port=9)) > 100, 60, lambda: len(entries(box)))

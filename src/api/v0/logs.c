@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "api/call.h"
+#include "api/log_stream.h"
 #include "base/cleanup.h"
 #include "base/duration.h"
 #include "base/limits.h"
@@ -19,7 +20,6 @@
 
 enum {
     TAIL_DEFAULT = 100,
-    KEEPALIVE_MS = 15 * 1000,
     BATCH_MAX = 64 << 20, /* entries of one look: at worst every byte becomes six, and base64 */
 };
 
@@ -77,59 +77,30 @@ static void entry_json(struct arena *arena, yyjson_mut_doc *doc, yyjson_mut_val 
     yyjson_mut_obj_add_str(doc, item, "stream", entry->stream == LOG_STDERR ? "stderr" : "stdout");
 }
 
-/* Appends entries as a stream has them. */
-static void add_entries(struct arena *arena, const struct sandbox_log_entry *entries, size_t count,
-                        bool events, struct buf *out)
+static int next_entries(void *reader, struct arena *arena, bool events, struct buf *out,
+                        bool *ret_ended, struct error *err)
 {
+    struct sandbox_log_entry *entries = NULL;
+    size_t count = 0;
+    if (sandbox_log_next(reader, LOG_STREAM_KEEPALIVE_MS, arena, &entries, &count, ret_ended, err) <
+        0)
+        return -1;
     for (size_t i = 0; i < count; i++) {
         yyjson_mut_val *root;
         yyjson_mut_doc *doc = api_json_new(arena, &root);
         entry_json(arena, doc, root, &entries[i]);
-        struct slice text = json_write(arena, doc, false);
-        if (text.data == NULL)
-            continue;
-        buf_adds(out, events ? "data: " : "");
-        buf_add(out, text.data, text.len);
-        buf_adds(out, events ? "\n\n" : "\n");
+        log_stream_add(arena, doc, events, out);
     }
-}
-
-/* Sends what comes next; false at the end. */
-static int send_next(struct http_exchange *x, struct sandbox_log_reader *reader, bool events,
-                     bool *ret_ended, struct error *err)
-{
-    struct arena *arena = arena_new();
-    _cleanup_buf_ struct buf out = BUF_INIT(BATCH_MAX);
-    struct sandbox_log_entry *entries = NULL;
-    size_t count = 0;
-    int rc = sandbox_log_next(reader, KEEPALIVE_MS, arena, &entries, &count, ret_ended, err);
-    if (rc == 0) {
-        add_entries(arena, entries, count, events, &out);
-        if (count == 0 && events)
-            buf_adds(&out, ": keepalive\n\n");
-        rc = buf_check(&out, "the log", err);
-    }
-    if (rc == 0 && out.len > 0)
-        rc = http_reply_write(x, out.data, out.len, err);
-    arena_free(arena);
-    return rc;
+    return 0;
 }
 
 static int follow(struct http_exchange *x, const struct api_call *call, const char *name,
                   const struct sandbox_log_query *query, struct error *err)
 {
     _cleanup_(cleanup_sandbox_log) struct sandbox_log_reader *reader = NULL;
-    bool events = http_accepts(x, "text/event-stream");
     if (sandbox_log_follow(call->api->sandboxes, call->workspace, name, query, &reader, err) < 0)
         return -1;
-    http_set_header(x, "Cache-Control", "no-cache");
-    if (http_reply_start(x, 200, events ? "text/event-stream" : "application/x-ndjson", -1, err) <
-        0)
-        return -1;
-    for (bool ended = false; !ended;)
-        if (send_next(x, reader, events, &ended, err) < 0)
-            return -1;
-    return http_reply_end(x, err);
+    return log_stream_send(x, next_entries, reader, BATCH_MAX, err);
 }
 
 int v0_sandbox_logs(struct http_exchange *x, const struct route_params *params, void *ctx,

@@ -7,13 +7,13 @@
 
 #include "api/call.h"
 #include "api/handlers.h"
+#include "api/log_stream.h"
 #include "base/cleanup.h"
 #include "base/limits.h"
 #include "network/policy.h"
 #include "sandbox/network_log.h"
 
 enum {
-    KEEPALIVE_MS = 15 * 1000,
     BATCH_MAX = 16 << 20, /* EGRESS_LOG_MAX entries: at worst every byte becomes six */
 };
 
@@ -130,56 +130,29 @@ static void add_entry(struct arena *arena, yyjson_mut_doc *doc, yyjson_mut_val *
 
 /* ---- what comes ---- */
 
-static void add_line(struct arena *arena, const struct egress_log_entry *entry, bool events,
-                     struct buf *out)
+static int next_entries(void *reader, struct arena *arena, bool events, struct buf *out,
+                        bool *ret_ended, struct error *err)
 {
-    yyjson_mut_val *root;
-    yyjson_mut_doc *doc = api_json_new(arena, &root);
-    add_entry(arena, doc, root, entry);
-    struct slice text = json_write(arena, doc, false);
-    if (text.data == NULL)
-        return;
-    buf_adds(out, events ? "data: " : "");
-    buf_add(out, text.data, text.len);
-    buf_adds(out, events ? "\n\n" : "\n");
-}
-
-static int send_next(struct http_exchange *x, struct network_log_reader *reader, bool events,
-                     bool *ret_ended, struct error *err)
-{
-    struct arena *arena = arena_new();
-    _cleanup_buf_ struct buf out = BUF_INIT(BATCH_MAX);
     struct network_log log;
-    int rc = network_log_next(reader, KEEPALIVE_MS, arena, &log, ret_ended, err);
-    if (rc == 0) {
-        for (size_t i = 0; i < log.count; i++)
-            add_line(arena, &log.entries[i], events, &out);
-        if (log.count == 0 && events)
-            buf_adds(&out, ": keepalive\n\n");
-        rc = buf_check(&out, "the log", err);
+    if (network_log_next(reader, LOG_STREAM_KEEPALIVE_MS, arena, &log, ret_ended, err) < 0)
+        return -1;
+    for (size_t i = 0; i < log.count; i++) {
+        yyjson_mut_val *root;
+        yyjson_mut_doc *doc = api_json_new(arena, &root);
+        add_entry(arena, doc, root, &log.entries[i]);
+        log_stream_add(arena, doc, events, out);
     }
-    if (rc == 0 && out.len > 0)
-        rc = http_reply_write(x, out.data, out.len, err);
-    arena_free(arena);
-    return rc;
+    return 0;
 }
 
 static int follow(struct http_exchange *x, const struct api_call *call, const char *name,
                   const struct network_log_query *query, struct error *err)
 {
     _cleanup_(cleanup_network_log) struct network_log_reader *reader = NULL;
-    bool events = http_accepts(x, "text/event-stream");
     if (sandboxes_network_log_follow(call->api->sandboxes, call->workspace, name, query, &reader,
                                      err) < 0)
         return -1;
-    http_set_header(x, "Cache-Control", "no-cache");
-    if (http_reply_start(x, 200, events ? "text/event-stream" : "application/x-ndjson", -1, err) <
-        0)
-        return -1;
-    for (bool ended = false; !ended;)
-        if (send_next(x, reader, events, &ended, err) < 0)
-            return -1;
-    return http_reply_end(x, err);
+    return log_stream_send(x, next_entries, reader, BATCH_MAX, err);
 }
 
 int v0_network_log(struct http_exchange *x, const struct route_params *params, void *ctx,
