@@ -11,10 +11,11 @@
 #include <openssl/rand.h>
 #include <openssl/x509v3.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/cleanup.h"
 
-enum { VALID_BEFORE_S = 24 * 3600, VALID_DAYS = 3650, SERIAL_SIZE = 16 };
+enum { VALID_BEFORE_S = 24 * 3600, VALID_DAYS = 3650, SERIAL_SIZE = 16, NAME_MAX_LEN = 64 };
 
 static void cleanup_x509(X509 **x)
 {
@@ -38,9 +39,7 @@ static bool add_extension(X509 *cert, int nid, const char *value)
 
 static bool set_names(X509 *cert, const char *name)
 {
-    char text[64];
     unsigned char serial[SERIAL_SIZE];
-    snprintf(text, sizeof(text), "Cella sandbox %.40s", name);
     if (RAND_bytes(serial, sizeof(serial)) != 1)
         return false;
     serial[0] = (unsigned char)((serial[0] & 0x7f) | 0x40);
@@ -48,7 +47,8 @@ static bool set_names(X509 *cert, const char *name)
     X509_NAME *subject = X509_get_subject_name(cert);
     bool ok = number != NULL && BN_to_ASN1_INTEGER(number, X509_get_serialNumber(cert)) != NULL &&
               X509_NAME_add_entry_by_NID(subject, NID_commonName, MBSTRING_ASC,
-                                         (const unsigned char *)text, -1, -1, 0) == 1 &&
+                                         (const unsigned char *)name,
+                                         (int)strnlen(name, NAME_MAX_LEN), -1, 0) == 1 &&
               X509_set_issuer_name(cert, subject) == 1;
     BN_free(number);
     return ok;

@@ -100,7 +100,9 @@ int auth_ca_make(struct auth *auth, const char *sandbox_id, const char *name, st
     _cleanup_wipe_ struct buf key = BUF_INIT(AUTHORITY_TEXT_MAX);
     if (find(auth, sandbox_id) != NULL)
         return 0;
-    if (authority_make(name, &certificate, &key, err) < 0)
+    char text[64];
+    snprintf(text, sizeof(text), "Cella sandbox %.40s", name);
+    if (authority_make(text, &certificate, &key, err) < 0)
         return -1;
     return keep(auth, sandbox_id, certificate.data, &key, err);
 }
