@@ -194,6 +194,6 @@ const char *api_base_url(struct http_exchange *x, const struct api *api)
             len--;
         return arena_dup(http_arena(x), api->public_url, len);
     }
-    return arena_printf(http_arena(x), "http://%s",
+    return arena_printf(http_arena(x), "%s://%s", http_is_tls(x) ? "https" : "http",
                         host != NULL && host[0] != '\0' ? host : "localhost");
 }

@@ -166,7 +166,8 @@ struct http_header *port_request_fields(struct http_exchange *x, const struct ap
         headers[n++] = h;
     }
     const char *url = call->api->public_url, *peer = peer_address(x);
-    bool https = url != NULL && !target->plain && strncasecmp(url, "https:", 6) == 0;
+    bool https =
+        http_is_tls(x) || (url != NULL && !target->plain && strncasecmp(url, "https:", 6) == 0);
     if (peer != NULL)
         headers[n++] = (struct http_header){"X-Forwarded-For", peer};
     headers[n++] = (struct http_header){"X-Forwarded-Host", request->host};

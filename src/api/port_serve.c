@@ -48,7 +48,8 @@ static const char *cookie_for(struct http_exchange *x, const struct port_info *i
                               const struct pass *pass, const char *in_query)
 {
     const char *url = pass->call.api->public_url;
-    bool https = !pass->plain && url != NULL && strncasecmp(url, "https:", 6) == 0;
+    bool https =
+        http_is_tls(x) || (!pass->plain && url != NULL && strncasecmp(url, "https:", 6) == 0);
     if (in_query == NULL || !http_accepts(x, "text/html"))
         return NULL;
     return arena_printf(http_arena(x), "%s=%s; Path=/; HttpOnly; SameSite=Lax%s",

@@ -248,6 +248,27 @@ static int drop_from(struct http_exchange *x, int from_fd, uint64_t len, struct 
     return 0;
 }
 
+/* By TLS every byte has to be seen. */
+static int copy_from(struct http_exchange *x, int from_fd, uint64_t len, struct error *err)
+{
+    struct http_conn *c = x->conn;
+    char *piece = server_buffer_take(c->server);
+    if (piece == NULL)
+        return error_set(err, ERROR_LIMIT_EXCEEDED, "no memory for a buffer");
+    int rc = 0;
+    while (rc == 0 && len > 0) {
+        size_t most = len < HTTP_IN_SIZE ? (size_t)len : HTTP_IN_SIZE;
+        ssize_t n =
+            net_read(c->server->loop, from_fd, piece, most, c->server->limits.body_timeout_ms, err);
+        if (n == 0)
+            error_set(err, ERROR_UNAVAILABLE, "the peer closed the connection");
+        rc = n > 0 ? send_text(x, piece, (size_t)n, false, err) : -1;
+        len -= n > 0 ? (uint64_t)n : 0;
+    }
+    server_buffer_give(c->server, piece);
+    return rc;
+}
+
 int http_reply_pump(struct http_exchange *x, int from_fd, uint64_t len, struct error *err)
 {
     struct http_conn *c = x->conn;
@@ -261,9 +282,10 @@ int http_reply_pump(struct http_exchange *x, int from_fd, uint64_t len, struct e
     int n = x->chunked ? snprintf(size, sizeof(size), "%llx\r\n", (unsigned long long)len) : 0;
     if (send_text(x, size, (size_t)n, true, err) != 0)
         return -1;
-    if (c->gone ||
-        net_pump_with(c->server->loop, from_fd, c->fd, len, c->server->limits.body_timeout_ms,
-                      conn_wait_either, c, err) != 0) {
+    if (c->gone || (conn_is_plain(c)
+                        ? net_pump_with(c->server->loop, from_fd, c->fd, len,
+                                        c->server->limits.body_timeout_ms, conn_wait_either, c, err)
+                        : copy_from(x, from_fd, len, err)) != 0) {
         x->cut = true;
         return c->gone ? error_set(err, ERROR_UNAVAILABLE, "the client has gone") : -1;
     }

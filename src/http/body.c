@@ -204,7 +204,7 @@ int http_body_pump(struct http_exchange *x, int to_fd, uint64_t len, uint64_t *r
 {
     struct http_conn *c = x->conn;
     int64_t timeout_ms = c->server->limits.body_timeout_ms;
-    if (x->head.chunked)
+    if (x->head.chunked || !conn_is_plain(c))
         return copy_to(x, to_fd, len, ret_moved, err);
     if (body_ready(x, err) != 0)
         return -1;

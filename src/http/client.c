@@ -35,7 +35,7 @@ struct http_client *http_client_new(struct loop *loop, const char *address, cons
         client->loop = loop;
         client->wait = wait_on_loop;
         client->wait_ctx = loop;
-        client->fd = -1;
+        client->fd = client->bridge_fd = -1;
         client->address = strdup(address);
         client->host = strdup(host);
         client->in_cap = IN_SIZE_FIRST;
@@ -65,20 +65,13 @@ struct http_client *http_client_on(struct loop *loop, int fd, const char *host, 
     return client;
 }
 
-void client_disconnect(struct http_client *client)
-{
-    if (client->fd >= 0 && !client->borrowed)
-        close(client->fd);
-    client->fd = -1;
-    client->in_start = client->in_end = 0;
-    client->in_answer = false;
-}
-
 void http_client_free(struct http_client *client)
 {
     if (client == NULL)
         return;
     client_disconnect(client);
+    client_end_bridge(client);
+    free(client->tls_name);
     buf_release(&client->head);
     arena_free(client->arena);
     free(client->address);
@@ -107,13 +100,7 @@ static int connect_if_needed(struct http_client *client, struct error *err)
     if (usable)
         return 0;
     client_disconnect(client);
-    return net_connect(client->loop, client->address, client->timeout_ms, &client->fd, err);
-}
-
-static bool has_answer(const struct http_client *client)
-{
-    char byte;
-    return recv(client->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) >= 0;
+    return client_connect(client, err);
 }
 
 /* As net_write(), but looks at the server's answer while it waits, and ends quietly when the
@@ -121,7 +108,7 @@ static bool has_answer(const struct http_client *client)
 int client_send_all(struct http_client *client, const char *data, size_t len, struct error *err)
 {
     while (len > 0 && !client->refused) {
-        ssize_t n = send(client->fd, data, len, MSG_NOSIGNAL);
+        ssize_t n = client_transmit(client, data, len);
         if (n >= 0) {
             data += n;
             len -= (size_t)n;
@@ -130,7 +117,7 @@ int client_send_all(struct http_client *client, const char *data, size_t len, st
             uint32_t events = client->duplex ? EPOLLOUT : EPOLLOUT | EPOLLIN;
             if (client->wait(client->wait_ctx, client->fd, events, client->timeout_ms, err) != 0)
                 return -1;
-            client->refused = !client->duplex && has_answer(client);
+            client->refused = !client->duplex && client_has_answer(client);
         } else if (errno != EINTR)
             client->refused = true;
     }

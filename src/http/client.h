@@ -15,6 +15,7 @@
 #include "base/error.h"
 #include "base/slice.h"
 #include "http/server.h" /* struct http_header */
+#include "http/tls.h"
 #include "loop/loop.h"
 #include "loop/net.h"
 
@@ -23,6 +24,11 @@ struct http_client;
 /* address: as net_connect() takes it; host: for the Host field. Connects at the first request. */
 struct http_client *http_client_new(struct loop *loop, const char *address, const char *host,
                                     struct error *err);
+/* From now on by TLS, to a server whose certificate is for this name or address. The context
+ * outlives the client; what is wrong with the other side's TLS is UPSTREAM_FAILED. What is detached
+ * then ends with the client, which is to be freed on a coroutine. */
+int http_client_set_tls(struct http_client *client, struct tls_context *context, const char *name,
+                        struct error *err);
 /* On a connected socket, which stays the caller's and must outlive the client. There is no second
  * connection: what fails, fails. wait: for who watches the socket already; NULL: nobody does. */
 struct http_client *http_client_on(struct loop *loop, int fd, const char *host, net_wait *wait,

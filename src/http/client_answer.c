@@ -18,7 +18,7 @@
 static ssize_t receive(struct http_client *client, void *to, size_t len, struct error *err)
 {
     for (;;) {
-        ssize_t n = recv(client->fd, to, len, MSG_DONTWAIT);
+        ssize_t n = client_recv(client, to, len);
         if (n >= 0)
             return n;
         if (errno == EINTR)
@@ -72,7 +72,7 @@ static int send_again(struct http_client *client, struct error *err)
     client->reused = false;
     client->refused = false;
     client->in_answer = true;
-    if (net_connect(client->loop, client->address, client->timeout_ms, &client->fd, err) != 0)
+    if (client_connect(client, err) != 0)
         return -1;
     return client_send_all(client, client->head.data, client->head.len, err);
 }
@@ -181,14 +181,6 @@ int http_client_answer(struct http_client *client, struct http_answer *ret_answe
         (client->kind == BODY_NONE || (client->kind == BODY_LENGTH && client->left == 0)))
         finish_body(client);
     return 0;
-}
-
-int http_client_detach(struct http_client *client, struct slice *ret_early)
-{
-    *ret_early = (struct slice){client->in + client->in_start, client->in_end - client->in_start};
-    client->in_start = client->in_end = 0;
-    client->in_answer = false;
-    return steal_fd(&client->fd);
 }
 
 struct loop *http_client_loop(const struct http_client *client)

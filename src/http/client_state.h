@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What client.c (connecting, sending) and client_answer.c (receiving) share. */
+/* What client.c (sending), client_answer.c (receiving) and client_tls.c (the connection) share. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -11,6 +11,8 @@
 #include "http/chunk.h"
 #include "http/client.h"
 #include "http/parse.h"
+#include "http/tls.h"
+#include "http/tls_bridge.h"
 
 enum {
     IN_SIZE = 64 * 1024,
@@ -28,6 +30,11 @@ struct http_client {
     char *address;
     char *host;
     int fd;
+    struct tls_context *tls_context; /* NULL: plain HTTP */
+    char *tls_name;                  /* that the certificate has to be for */
+    struct tls *tls;
+    struct tls_bridge *bridge; /* TLS goes on behind what was detached … */
+    int bridge_fd;             /* … on this socket */
     net_wait *wait;
     void *wait_ctx;
     bool borrowed;  /* the connection came from outside, and there is no other one */
@@ -57,6 +64,13 @@ struct http_client {
     bool close;
 };
 
+int client_connect(struct http_client *client, struct error *err);
 void client_disconnect(struct http_client *client);
+/* As recv(2) and send(2), without waiting. */
+ssize_t client_recv(struct http_client *client, void *to, size_t len);
+ssize_t client_transmit(struct http_client *client, const char *data, size_t len);
+/* Something of an answer has come, or the connection has ended. */
+bool client_has_answer(struct http_client *client);
+void client_end_bridge(struct http_client *client);
 /* As net_write(), but ends quietly when the connection breaks: `refused`. */
 int client_send_all(struct http_client *client, const char *data, size_t len, struct error *err);

@@ -27,7 +27,21 @@ enum {
 };
 
 static void serve_spawn(struct http_conn *c);
+static void linger(struct http_conn *c);
 static void ready(struct watch *watch, uint32_t events);
+
+/* As recv(2) and sendmsg(2), by whatever is spoken on the connection. */
+static ssize_t receive(struct http_conn *c, void *to, size_t len)
+{
+    return c->tls != NULL ? tls_recv(c->tls, to, len) : recv(c->fd, to, len, 0);
+}
+
+static ssize_t transmit(struct http_conn *c, struct iovec *iov, size_t count, bool more)
+{
+    struct msghdr message = {.msg_iov = iov, .msg_iovlen = count};
+    return c->tls != NULL ? tls_send(c->tls, iov, count)
+                          : sendmsg(c->fd, &message, MSG_NOSIGNAL | (more ? MSG_MORE : 0));
+}
 
 /* --- buffer --- */
 
@@ -108,13 +122,28 @@ static enum head_state look(struct http_conn *c)
     return head_scan(&c->scan, c->in + c->in_start, conn_buffered(c), &c->server->limits, NULL);
 }
 
+/* A record of TLS may bring more than was asked for, of which no event tells: it is taken now. */
+static enum head_state look_pending(struct http_conn *c)
+{
+    enum head_state state;
+    while ((state = look(c)) == HEAD_PARTIAL && c->tls != NULL && tls_pending(c->tls)) {
+        if (buffer_room(c) != 0)
+            break;
+        ssize_t n = receive(c, c->in + c->in_end, c->in_cap - c->in_end);
+        if (n <= 0) /* an end is found again by whoever reads next */
+            break;
+        c->in_end += (size_t)n;
+    }
+    return state;
+}
+
 static void read_head(struct http_conn *c)
 {
     if (buffer_room(c) != 0) {
         conn_close(c);
         return;
     }
-    ssize_t n = recv(c->fd, c->in + c->in_end, c->in_cap - c->in_end, 0);
+    ssize_t n = receive(c, c->in + c->in_end, c->in_cap - c->in_end);
     if (n < 0 && (errno == EAGAIN || errno == EINTR)) {
         if (c->state == CONN_IDLE)
             buffer_release(c);
@@ -130,7 +159,7 @@ static void read_head(struct http_conn *c)
         return;
     }
     c->in_end += (size_t)n;
-    if (look(c) != HEAD_PARTIAL) {
+    if (look_pending(c) != HEAD_PARTIAL) {
         serve_spawn(c);
         return;
     }
@@ -138,6 +167,45 @@ static void read_head(struct http_conn *c)
         c->state = CONN_HEAD;
         set_deadline(c, c->server->limits.header_timeout_ms);
     }
+}
+
+/* --- TLS --- */
+
+static void shake_hands(struct http_conn *c)
+{
+    if (tls_handshake(c->tls) == 0) {
+        c->state = CONN_IDLE;
+        set_deadline(c, c->server->limits.idle_timeout_ms);
+        if (watch_change(&c->watch, EPOLLIN | EPOLLRDHUP, NULL) != 0)
+            conn_close(c);
+        else
+            read_head(c); /* the request may have come with the last word of the handshake */
+    } else if (errno != EAGAIN)
+        linger(c); /* so that it hears why */
+    else if (watch_change(&c->watch, tls_wants(c->tls) | EPOLLRDHUP, NULL) != 0)
+        conn_close(c);
+}
+
+/* Looked at, not taken: OpenSSL reads the socket itself. */
+static void first_byte(struct http_conn *c)
+{
+    unsigned char byte;
+    ssize_t n = recv(c->fd, &byte, 1, MSG_PEEK);
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return;
+    if (n != 1 || byte != TLS_FIRST_BYTE) {
+        c->state = CONN_IDLE;
+        read_head(c);
+        return;
+    }
+    c->tls = tls_new(c->server->tls, c->fd, NULL);
+    if (c->tls == NULL) {
+        conn_close(c);
+        return;
+    }
+    c->state = CONN_SHAKE;
+    set_deadline(c, c->server->limits.header_timeout_ms);
+    shake_hands(c);
 }
 
 /* Waits for the next request. */
@@ -165,6 +233,9 @@ void conn_close(struct http_conn *c)
     struct http_server *server = c->server;
     watch_stop(&c->watch);
     timer_stop(&c->timer);
+    if (c->tls != NULL && c->state == CONN_IDLE)
+        tls_close(c->tls);
+    tls_free(c->tls);
     close(c->fd);
     buffer_release(c);
     *(c->prev != NULL ? &c->prev->next : &server->conns) = c->next;
@@ -189,6 +260,8 @@ static int watch_input(struct http_conn *c)
 static void linger(struct http_conn *c)
 {
     buffer_release(c);
+    if (c->tls != NULL && !c->gone)
+        tls_close(c->tls);
     if (c->gone || c->server->closing || shutdown(c->fd, SHUT_WR) != 0 || watch_input(c) != 0) {
         conn_close(c);
         return;
@@ -206,6 +279,7 @@ static void cut(struct http_conn *c)
     conn_close(c);
 }
 
+/* Past TLS: nobody will read it. */
 static void drop_input(struct http_conn *c)
 {
     char *buffer = server_buffer_take(c->server);
@@ -221,6 +295,18 @@ static void drop_input(struct http_conn *c)
 
 /* --- requests --- */
 
+/* What the handler has written last is on its way still. */
+static void end_bridge(struct http_conn *c, enum exchange_end end)
+{
+    if (c->bridge == NULL)
+        return;
+    shutdown(c->bridge_fd, SHUT_WR);
+    if (end == EXCHANGE_CLOSE)
+        tls_bridge_drain(c->bridge);
+    tls_bridge_free(steal_ptr(c->bridge));
+    close(steal_fd(&c->bridge_fd));
+}
+
 static void serve(void *arg)
 {
     struct http_conn *c = arg;
@@ -230,7 +316,8 @@ static void serve(void *arg)
     enum exchange_end end;
     do /* what came with the last request is served without asking the kernel */
         end = exchange_run(c);
-    while (end == EXCHANGE_NEXT && look(c) != HEAD_PARTIAL);
+    while (end == EXCHANGE_NEXT && look_pending(c) != HEAD_PARTIAL);
+    end_bridge(c, end);
     c->co = NULL;
     server->busy_count--;
     if (end == EXCHANGE_NEXT)
@@ -257,10 +344,15 @@ void conn_cancel(struct http_conn *c)
         co_cancel(c->co);
 }
 
-void conn_release(struct http_conn *c)
+int conn_release(struct http_conn *c, int *ret_fd, struct error *err)
 {
     watch_stop(&c->watch);
     c->upgraded = true;
+    if (c->tls != NULL &&
+        tls_bridge_new(c->server->loop, c->tls, c->fd, &c->bridge_fd, &c->bridge, err) != 0)
+        return -1;
+    *ret_fd = c->tls != NULL ? c->bridge_fd : c->fd;
+    return 0;
 }
 
 static void lost(struct http_conn *c)
@@ -300,6 +392,12 @@ static void ready(struct watch *watch, uint32_t events)
 {
     struct http_conn *c = container_of(watch, struct http_conn, watch);
     switch (c->state) {
+    case CONN_FIRST:
+        first_byte(c);
+        break;
+    case CONN_SHAKE:
+        shake_hands(c);
+        break;
     case CONN_IDLE:
     case CONN_HEAD:
         read_head(c);
@@ -313,7 +411,7 @@ static void ready(struct watch *watch, uint32_t events)
     }
 }
 
-int conn_open(struct http_server *server, int fd, const char *peer, struct error *err)
+int conn_open(struct http_server *server, int fd, const char *peer, bool may_tls, struct error *err)
 {
     struct http_conn *c = calloc(1, sizeof(*c));
     char *name = strdup(peer);
@@ -322,7 +420,12 @@ int conn_open(struct http_server *server, int fd, const char *peer, struct error
         free(name);
         return error_set(err, ERROR_LIMIT_EXCEEDED, "no memory for a connection");
     }
-    *c = (struct http_conn){.server = server, .fd = fd, .peer = name, .next = server->conns};
+    *c = (struct http_conn){.server = server,
+                            .fd = fd,
+                            .bridge_fd = -1,
+                            .state = may_tls && server->tls != NULL ? CONN_FIRST : CONN_IDLE,
+                            .peer = name,
+                            .next = server->conns};
     if (watch_start(server->loop, &c->watch, fd, EPOLLIN | EPOLLRDHUP, ready, err) != 0) {
         free(name);
         free(c);
@@ -387,7 +490,7 @@ ssize_t conn_read(struct http_conn *c, void *to, size_t len, struct error *err)
     if (c->gone)
         return gone(c, err);
     for (;;) {
-        ssize_t n = recv(c->fd, to, len, 0);
+        ssize_t n = receive(c, to, len);
         if (n >= 0)
             return count_burst(c, (size_t)n, err) != 0 ? -1 : n;
         if (errno == EINTR)
@@ -415,8 +518,7 @@ int conn_write(struct http_conn *c, struct iovec *iov, size_t count, bool more, 
     if (c->gone)
         return gone(c, err);
     while (count > 0) {
-        struct msghdr message = {.msg_iov = iov, .msg_iovlen = count};
-        ssize_t n = sendmsg(c->fd, &message, MSG_NOSIGNAL | (more ? MSG_MORE : 0));
+        ssize_t n = transmit(c, iov, count, more);
         if (n < 0 && errno == EAGAIN) {
             if (conn_wait(c, EPOLLOUT, err) != 0)
                 return -1;

@@ -5,7 +5,8 @@
  * What the files of the server share: server, connection, exchange.
  *
  *   server.c    accepting, limits, shutting down
- *   conn.c      a connection: idle → head → busy → idle …, or lingering before its end
+ *   conn.c      a connection: idle → head → busy → idle …, or lingering before its end; one that
+ *               may speak TLS begins with first → shake
  *   exchange.c  one request and its answer, on a coroutine; access to the request
  *   body.c      reading the request's body
  *   answer.c    writing the answer
@@ -21,6 +22,8 @@
 #include "http/chunk.h"
 #include "http/parse.h"
 #include "http/server.h"
+#include "http/tls.h"
+#include "http/tls_bridge.h"
 #include "loop/co.h"
 #include "loop/loop.h"
 
@@ -38,6 +41,7 @@ struct http_server {
     http_handler *handler;
     void *ctx;
     struct http_limits limits; /* all set */
+    struct tls_context *tls;   /* borrowed; NULL: plain HTTP only */
     struct listener *listeners;
     struct http_conn *conns;
     unsigned conn_count;
@@ -57,6 +61,8 @@ void server_buffer_give(struct http_server *server, char *buffer);
 void server_conn_ended(struct http_server *server);
 
 enum conn_state {
+    CONN_FIRST,  /* nothing has come: the first byte tells whether it speaks TLS */
+    CONN_SHAKE,  /* it does, and both sides are not agreed yet */
     CONN_IDLE,   /* between requests: no buffer, no coroutine */
     CONN_HEAD,   /* part of a head has come */
     CONN_BUSY,   /* a coroutine has it */
@@ -71,6 +77,9 @@ struct http_conn {
     struct http_conn *prev;
     struct http_conn *next;
     int fd;
+    struct tls *tls;           /* NULL: plain */
+    struct tls_bridge *bridge; /* once a handler has the socket of a TLS connection … */
+    int bridge_fd;             /* … which is this for it; -1: none */
     enum conn_state state;
     enum conn_fault fault;
     struct watch watch;
@@ -92,11 +101,13 @@ struct http_conn {
     char *peer;
 };
 
-int conn_open(struct http_server *server, int fd, const char *peer, struct error *err);
+/* may_tls: it may begin with TLS, where the server speaks it. */
+int conn_open(struct http_server *server, int fd, const char *peer, bool may_tls,
+              struct error *err);
 void conn_close(struct http_conn *c); /* frees it. Not while it is busy */
 void conn_cancel(struct http_conn *c);
-/* Leaves the socket to the connection's coroutine, until that ends. */
-void conn_release(struct http_conn *c);
+/* Leaves the socket to the connection's coroutine, until that ends: *ret_fd, borrowed. */
+int conn_release(struct http_conn *c, int *ret_fd, struct error *err);
 
 static inline size_t conn_buffered(const struct http_conn *c)
 {
@@ -106,6 +117,11 @@ static inline size_t conn_buffered(const struct http_conn *c)
 /* All of these are for the connection's own coroutine and its tasks, of which one may read while
  * another one writes; they fail once the client has gone. */
 int conn_wait(struct http_conn *c, uint32_t events, struct error *err);
+/* Whether bytes can be spliced into and out of the socket. */
+static inline bool conn_is_plain(const struct http_conn *c)
+{
+    return c->tls == NULL;
+}
 /* The same for pumps (net_wait): for the connection's socket or any other one. */
 int conn_wait_either(void *conn, int fd, uint32_t events, int64_t timeout_ms, struct error *err);
 /* From the socket, past the buffer. 0: the client closed its side. */

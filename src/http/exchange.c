@@ -27,6 +27,11 @@ struct loop *http_loop(const struct http_exchange *x)
     return x->conn->server->loop;
 }
 
+bool http_is_tls(const struct http_exchange *x)
+{
+    return !conn_is_plain(x->conn);
+}
+
 const char *http_header(const struct http_exchange *x, const char *name)
 {
     const struct http_request *request = &x->head.request;

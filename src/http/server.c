@@ -73,6 +73,11 @@ struct http_server *http_server_new(struct loop *loop, http_handler *handler, vo
     return server;
 }
 
+void http_server_set_tls(struct http_server *server, struct tls_context *tls)
+{
+    server->tls = tls;
+}
+
 /* --- buffers and the date --- */
 
 char *server_buffer_take(struct http_server *server)
@@ -161,7 +166,7 @@ static int accept_one(struct listener *l)
     char name[PEER_SIZE];
     peer_name(&peer, name, sizeof(name));
     struct error err;
-    if (conn_open(server, fd, name, &err) != 0) {
+    if (conn_open(server, fd, name, peer.ss_family != AF_UNIX, &err) != 0) {
         log_warn("a connection from %s was dropped: %s", name, err.message);
         return 1;
     }

@@ -41,6 +41,10 @@ struct http_limits { /* 0: the value in base/limits.h */
 
 struct http_server *http_server_new(struct loop *loop, http_handler *handler, void *ctx,
                                     const struct http_limits *limits, struct error *err);
+/* Speaks TLS as well, on the same ports, with whoever begins with it (not on unix sockets). Before
+ * http_server_add(); borrowed. */
+struct tls_context;
+void http_server_set_tls(struct http_server *server, struct tls_context *tls);
 /* Serves connections of a listening socket (taken over). May be called several times. */
 int http_server_add(struct http_server *server, int listen_fd, struct error *err);
 /* Closes the listeners and idle connections, lets requests end for up to grace_ms, then cancels
@@ -89,6 +93,9 @@ int http_form_field(struct arena *arena, const char *form, const char *name, siz
 /* Percent-decodes into the arena (NUL-terminated, and *ret has the length). A decoded NUL is
  * INVALID_ARGUMENT. '+' stays. */
 int http_decode(struct arena *arena, struct slice text, struct slice *ret, struct error *err);
+
+/* Whether the request came by TLS. */
+bool http_is_tls(const struct http_exchange *x);
 
 /* Whether the Accept field names this type first or alone ("application/octet-stream"). */
 int http_accepts(const struct http_exchange *x, const char *type);

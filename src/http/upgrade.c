@@ -60,9 +60,9 @@ int http_upgrade(struct http_exchange *x, const char *protocol, int *ret_fd,
     struct iovec iov = {.iov_base = head, .iov_len = strlen(head)};
     if (conn_write(c, &iov, 1, false, err) != 0)
         return -1;
-    conn_release(c);
     keep_alive(c->fd);
-    *ret_fd = c->fd;
+    if (conn_release(c, ret_fd, err) != 0)
+        return -1;
     *ret_early = (struct slice){c->in + c->in_start, conn_buffered(c)};
     return 0;
 }
