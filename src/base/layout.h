@@ -8,6 +8,10 @@
  *   instance       INSTANCE_ID_LEN characters; part of every name outside the folder (cgroups, …)
  *   api-key        the key made on the first start, mode 0600
  *   secret-key     what secrets in the database are sealed with, mode 0600
+ *   tls/           0711
+ *     ca.pem         certificate of the server's own authority, for everybody
+ *     ca.key         its key, mode 0600
+ *     server.pem     the server's certificate, and its key, mode 0600
  *   db/            SQLite; belongs to the user that cellad runs as
  *     metrics/<id>   what a sandbox has used, in rings of a fixed size
  *     network/<id>   what a sandbox tried to reach, as much as fits into a fixed size
@@ -28,6 +32,10 @@
 #define LAYOUT_INSTANCE           "instance"
 #define LAYOUT_API_KEY            "api-key"
 #define LAYOUT_SECRET_KEY         "secret-key"
+#define LAYOUT_TLS                "tls"
+#define LAYOUT_TLS_CA             "tls/ca.pem"
+#define LAYOUT_TLS_CA_KEY         "tls/ca.key"
+#define LAYOUT_TLS_SERVER         "tls/server.pem"
 #define LAYOUT_DB_DIR             "db"
 #define LAYOUT_DB                 "db/cella.db"
 #define LAYOUT_METRICS            "db/metrics"

@@ -32,6 +32,7 @@ enum {
     HTTP_HEADER_TIMEOUT_MS = 15 * 1000, /* from the first byte to the end of the fields */
     HTTP_BODY_TIMEOUT_MS = 60 * 1000,   /* without a byte moving, either way */
     HTTP_CONNECTIONS_MAX = 8192,
+    TLS_PEM_MAX = 128 * 1024,        /* a certificate, its chain and its key, bytes */
     WEBSOCKET_MESSAGE_MAX = 1 << 20, /* bytes, all pieces together */
     WEBSOCKET_PING_MS = 30 * 1000,   /* of silence; after as long again the peer is dead */
     WEBSOCKET_CLOSE_MS = 5 * 1000,   /* for the peer's answer to a Close */

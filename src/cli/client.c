@@ -14,7 +14,10 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/layout.h"
+#include "base/limits.h"
 #include "http/client.h"
+#include "http/tls.h"
 #include "http/websocket.h"
 
 enum { ANSWER_MAX = 128 << 20, HEADERS_MAX = 8 };
@@ -23,10 +26,23 @@ struct client {
     struct loop *loop;
     const struct settings *settings;
     struct http_client *http;
+    struct tls_context *tls;
     struct arena *arena;
     char authorization[KEY_MAX + 16];
     bool spoke; /* an answer has come: whatever fails now, there is a server */
 };
+
+/* The authority in the data folder is believed as well: a server of this machine made it. */
+static int use_tls(struct client *client, struct error *err)
+{
+    const struct settings *settings = client->settings;
+    _cleanup_free_ char *ca = malloc(TLS_PEM_MAX);
+    bool found =
+        ca != NULL && settings_read(settings->data, LAYOUT_TLS_CA, ca, TLS_PEM_MAX, NULL) == 0;
+    if (tls_context_client(found ? ca : NULL, &client->tls, err) < 0)
+        return -1;
+    return http_client_set_tls(client->http, client->tls, settings->tls_name, err);
+}
 
 int client_new(struct loop *loop, const struct settings *settings, struct client **ret_client,
                struct error *err)
@@ -38,7 +54,7 @@ int client_new(struct loop *loop, const struct settings *settings, struct client
     client->settings = settings;
     client->arena = arena_new();
     client->http = http_client_new(loop, settings->address, settings->host, err);
-    if (client->http == NULL) {
+    if (client->http == NULL || (settings->tls && use_tls(client, err) < 0)) {
         client_free(client);
         return -1;
     }
@@ -60,6 +76,7 @@ void client_free(struct client *client)
         return;
     if (client->http != NULL)
         http_client_free(client->http);
+    tls_context_free(client->tls);
     arena_free(client->arena);
     free(client);
 }

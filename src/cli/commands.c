@@ -437,6 +437,10 @@ static const struct option_row server_options[] = {
     TEXT("listen", "HOST:PORT", "the address to serve (default: " DEFAULT_LISTEN ")"),
     TEXT("user", "NAME", "who the part that faces the network runs as (default: " DEFAULT_USER ")"),
     TEXT("public-url", "URL", "how clients reach it, for the addresses in answers (default: as they did)"),
+    CHOICE("tls", "on|off", "whether https is spoken on the same port (default: on)"),
+    {.name = "tls-cert", .kind = OPTION_FILE, .value = "FILE",
+     .help = "its certificate and those that signed it, as PEM (default: one by an authority of its own, see cella tls ca)"},
+    {.name = "tls-key", .kind = OPTION_FILE, .value = "FILE", .help = "the certificate's key (default: in the same file)"},
     TEXT("domain", "NAME", "PORT-ID.NAME leads to that port of a sandbox; off: no name does (default: " DEFAULT_DOMAIN ")"),
     TEXT("ports", "ADDRESS:FROM-TO", "ports of the host that sandboxes may publish theirs on; off: none (default: " DEFAULT_PORTS ")"),
     TEXT("cors-origin", "ORIGIN", "web pages that may read answers: *, none, or https://a.example,… (default: *; with --no-auth none)"),
@@ -709,6 +713,10 @@ static const struct verb_row verbs[] = {
      "Runs in the foreground, as root. On the first start it makes the data folder and an API key in "
      "it; commands on the same machine find both by themselves.",
      server_options, VERB_LOCAL, verb_server},
+    {MACHINE, "tls ca", "print the certificate authority that signed the server's certificate",
+     "For the trust store of whoever speaks https to it: NODE_EXTRA_CA_CERTS, SSL_CERT_FILE, REQUESTS_CA_BUNDLE. "
+     "Commands on the server's machine find it by themselves.",
+     NULL, VERB_LOCAL, verb_tls_ca},
     {MACHINE, "machine", "show what the machine has, what is promised and what is used",
      "TIMES is how often a resource may be promised (cella server --overcommit). Sandboxes are those of "
      "the workspace; the sums are over all.",

@@ -78,10 +78,12 @@ static int look_up(char *host, size_t size, struct error *err)
 static int bad_url(const char *url, struct error *err)
 {
     return error_set(err, ERROR_INVALID_ARGUMENT,
-                     "\"%s\" is no URL of a server: it looks like http://HOST:PORT", url);
+                     "\"%s\" is no URL of a server: it looks like http://HOST:PORT or "
+                     "https://HOST:PORT",
+                     url);
 }
 
-/* Parts "HOST", "HOST:PORT" and "[v6]:PORT". */
+/* Parts "HOST", "HOST:PORT" and "[v6]:PORT". *ret_port: what it is unless it is there. */
 static int split_authority(const char *authority, size_t len, char *host, size_t size,
                            const char **ret_port, size_t *ret_port_len)
 {
@@ -99,8 +101,8 @@ static int split_authority(const char *authority, size_t len, char *host, size_t
         return -1;
     memcpy(host, authority, (size_t)(host_end - authority));
     host[host_end - authority] = '\0';
-    *ret_port = port == end ? "80" : port + 1;
-    *ret_port_len = port == end ? 2 : (size_t)(end - port - 1);
+    *ret_port = port == end ? *ret_port : port + 1;
+    *ret_port_len = port == end ? strlen(*ret_port) : (size_t)(end - port - 1);
     return strspn(*ret_port, "0123456789") >= *ret_port_len ? 0 : -1;
 }
 
@@ -117,18 +119,19 @@ int settings_set_url(struct settings *s, const char *url, struct error *err)
         snprintf(s->host, sizeof(s->host), "localhost");
         return 0;
     }
-    if (strncmp(s->url, "https://", 8) == 0)
-        return error_set(err, ERROR_NOT_IMPLEMENTED,
-                         "https is not spoken yet: reach the server through a tunnel");
-    if (strncmp(s->url, "http://", 7) != 0 || strpbrk(s->url + 7, "/?#@ ") != NULL)
+    s->tls = strncmp(s->url, "https://", 8) == 0;
+    size_t scheme = s->tls ? 8 : 7;
+    if ((!s->tls && strncmp(s->url, "http://", 7) != 0) ||
+        strpbrk(s->url + scheme, "/?#@ ") != NULL)
         return bad_url(url, err);
 
     char host[URL_MAX];
-    const char *port;
+    const char *port = s->tls ? "443" : "80";
     size_t port_len;
-    if (split_authority(s->url + 7, len - 7, host, sizeof(host), &port, &port_len) < 0)
+    if (split_authority(s->url + scheme, len - scheme, host, sizeof(host), &port, &port_len) < 0)
         return bad_url(url, err);
-    snprintf(s->host, sizeof(s->host), "%s", s->url + 7);
+    snprintf(s->host, sizeof(s->host), "%s", s->url + scheme);
+    snprintf(s->tls_name, sizeof(s->tls_name), "%s", host);
     if (look_up(host, sizeof(host), err) < 0)
         return -1;
     bool v6 = strchr(host, ':') != NULL;

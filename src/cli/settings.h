@@ -26,6 +26,8 @@ struct settings {
     char url[URL_MAX];                   /* for messages */
     char address[URL_MAX];               /* as net_connect() takes it */
     char host[URL_MAX];                  /* for the Host field */
+    bool tls;                            /* https */
+    char tls_name[URL_MAX];              /* that the certificate has to be for */
     char key[KEY_MAX];                   /* "": none was found */
     char key_problem[ERROR_MESSAGE_MAX]; /* why not; "" when there is one */
     const char *data;                    /* borrowed */
@@ -38,8 +40,8 @@ int settings_find(const struct args *args, struct settings *ret_settings, struct
 /* The data folder alone. */
 const char *settings_data(const struct args *args);
 
-/* Takes "http://HOST:PORT" or "unix:/path" apart into s->url, address and host. A name is looked up
- * here, because what connects knows numbers only. */
+/* Takes "http://HOST:PORT", "https://…" or "unix:/path" apart into s->url, address and host. A name
+ * is looked up here, because what connects knows numbers only. */
 int settings_set_url(struct settings *s, const char *url, struct error *err);
 
 /* The first bytes of a file below the data folder, without the line break at its end. */

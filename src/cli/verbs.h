@@ -26,6 +26,9 @@ verb_function verb_top;
 /* machine.c */
 verb_function verb_machine, verb_sandbox_resize;
 
+/* tls.c */
+verb_function verb_tls_ca;
+
 /* file.c */
 verb_function verb_file_read, verb_file_ls, verb_file_write, verb_file_rm;
 

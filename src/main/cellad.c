@@ -30,6 +30,7 @@
 #include "base/program.h"
 #include "base/prompt.h"
 #include "http/server.h"
+#include "http/tls.h"
 #include "http/webhook.h"
 #include "loop/co.h"
 #include "loop/loop.h"
@@ -49,6 +50,7 @@ struct cellad {
     struct sandboxes *sandboxes;
     struct webhook *webhook;
     struct http_server *server;
+    struct tls_context *tls; /* NULL: plain HTTP only */
     const char *overcommit, *capacity, *network_private;
     struct live_calls live;
     struct api api;
@@ -96,6 +98,8 @@ static void serve(void *arg)
         pool_options_apply(d->sandboxes, d->pools, &err) < 0)
         goto fail;
     d->server = http_server_new(d->loop, api_handle, &d->api, NULL, &err);
+    if (d->server != NULL)
+        http_server_set_tls(d->server, d->tls);
     if (d->server == NULL || http_server_add(d->server, CELLAD_FD_LISTEN, &err) < 0 ||
         http_server_add(d->server, CELLAD_FD_UNIX, &err) < 0)
         goto fail;
@@ -159,6 +163,24 @@ static int open_auth(struct cellad *d, bool open_to_all, struct error *err)
     return 0;
 }
 
+/* Certificate and key come in a file without a name: the process that faces the network can open
+ * none of those in the data folder. */
+static int open_tls(struct cellad *d, struct error *err)
+{
+    _cleanup_wipe_ struct buf pem = BUF_INIT(TLS_PEM_MAX);
+    char piece[4096];
+    ssize_t n = 0;
+    while (!pem.failed && (n = pread(CELLAD_FD_TLS, piece, sizeof(piece), (off_t)pem.len)) > 0)
+        buf_add(&pem, piece, (size_t)n);
+    explicit_bzero(piece, sizeof(piece));
+    close(CELLAD_FD_TLS);
+    if (n < 0)
+        return error_sys(err, "reading the TLS certificate");
+    if (buf_check(&pem, "the TLS certificate", err) < 0)
+        return -1;
+    return pem.len == 0 ? 0 : tls_context_server((struct slice){pem.data, pem.len}, &d->tls, err);
+}
+
 static int open_callbacks(struct cellad *d, bool any, struct error *err)
 {
     d->webhook = webhook_new(d->loop, any, err);
@@ -178,7 +200,7 @@ static int open_parts(struct cellad *d, const char *data, bool open_to_all, unsi
     d->loop = loop_new(err);
     if (d->loop == NULL || watch_signals(d, err) < 0 ||
         store_open(d->loop, path, false, &d->store, err) < 0 ||
-        open_auth(d, open_to_all, err) < 0 ||
+        open_auth(d, open_to_all, err) < 0 || open_tls(d, err) < 0 ||
         sandboxes_new(d->loop, d->store, CELLAD_FD_DATA, &d->sandboxes, err) < 0 ||
         sandboxes_set_capacity(d->sandboxes, d->overcommit, d->capacity, err) < 0 ||
         sandboxes_set_network_exceptions(d->sandboxes, d->network_private, err) < 0 ||
@@ -230,6 +252,7 @@ int cellad_main(int argc, char **argv)
         d.status = 1;
     }
     http_server_free(d.server);
+    tls_context_free(d.tls);
     sandboxes_free(d.sandboxes);
     port_doors_free(d.doors);
     webhook_free(d.webhook);

@@ -39,7 +39,7 @@ static const struct {
 } folders[] = {
     {LAYOUT_RUN, 0750, OWNER_GROUP},    {LAYOUT_AGENTS, 0750, OWNER_GROUP},
     {LAYOUT_RECORDS, 0700, OWNER_ROOT}, {LAYOUT_IMAGES, 0700, OWNER_ROOT},
-    {LAYOUT_DB_DIR, 0700, OWNER_USER},
+    {LAYOUT_DB_DIR, 0700, OWNER_USER},  {LAYOUT_TLS, 0711, OWNER_ROOT},
 };
 
 static int make_parents(const char *path, struct error *err)
@@ -125,6 +125,19 @@ int datadir_write(const struct datadir *dir, const char *name, const char *text,
         renameat(dir->fd, temporary, dir->fd, name) < 0)
         return error_sys(err, "writing %s/%s", dir->path, name);
     return 0;
+}
+
+int datadir_read(const struct datadir *dir, const char *name, struct buf *text, struct error *err)
+{
+    _cleanup_fd_ int fd = openat(dir->fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    if (fd < 0 && errno != ENOENT)
+        return error_sys(err, "reading %s/%s", dir->path, name);
+    char piece[4096];
+    ssize_t n = 0;
+    while (fd >= 0 && !text->failed && (n = read(fd, piece, sizeof(piece))) > 0)
+        buf_add(text, piece, (size_t)n);
+    explicit_bzero(piece, sizeof(piece));
+    return n < 0 ? error_sys(err, "reading %s/%s", dir->path, name) : buf_check(text, name, err);
 }
 
 /* Reads a one-line file; 0 with an empty text when there is none. */

@@ -6,6 +6,7 @@
 #include <limits.h>
 #include <sys/types.h>
 
+#include "base/buf.h"
 #include "base/error.h"
 #include "base/limits.h"
 
@@ -22,6 +23,9 @@ struct datadir {
  * killed), and makes what is missing. uid and gid are those of cellad. */
 int datadir_open(const char *path, uid_t uid, gid_t gid, struct datadir *ret_dir,
                  struct error *err);
+
+/* The text of a small file; empty when there is none. LIMIT_EXCEEDED when it is too large. */
+int datadir_read(const struct datadir *dir, const char *name, struct buf *text, struct error *err);
 
 /* Replaces a small file in one step. */
 int datadir_write(const struct datadir *dir, const char *name, const char *text, mode_t mode,

@@ -40,6 +40,7 @@
 #include "main/datadir.h"
 #include "main/egress_child.h"
 #include "main/options.h"
+#include "main/tls_files.h"
 
 enum {
     LISTEN_BACKLOG = 1024,
@@ -47,7 +48,7 @@ enum {
     WARDEN_FD_LISTEN = 3,
     WARDEN_FD_EGRESS = 4,
     FD_LOCK = 9,
-    FDS_MAX = 6,
+    FDS_MAX = 7,
     FD_SAFE = 20, /* descriptors are moved up here before they are put into place */
     BACKOFF_FIRST_MS = 50,
     BACKOFF_MAX_MS = 5000,
@@ -87,6 +88,7 @@ struct supervisor {
     int warden_egress_fd; /* where the warden takes the egress process's requests */
     int egress_fd;        /* where that one takes cellad's */
     int ca_fd;            /* its file of certificate authorities; -1: this machine's */
+    int tls_fd;           /* certificate and key for cellad; empty: none */
     int ready_fd;         /* read end */
     int ready_write_fd;   /* for the child; closed here after each fork */
     int signal_fd;
@@ -194,10 +196,10 @@ static const char *cors_origin(const struct server_options *options)
 
 static int exec_cellad(struct supervisor *s)
 {
-    const int from[FDS_MAX] = {s->dir.fd,  s->http_fd,     s->ready_write_fd,
-                               s->unix_fd, s->dir.lock_fd, open_key_pipe(s)};
-    const int to[FDS_MAX] = {CELLAD_FD_DATA, CELLAD_FD_LISTEN, CELLAD_FD_READY,
-                             CELLAD_FD_UNIX, FD_LOCK,          CELLAD_FD_KEY};
+    const int from[FDS_MAX] = {s->dir.fd,      s->http_fd,       s->ready_write_fd, s->unix_fd,
+                               s->dir.lock_fd, open_key_pipe(s), s->tls_fd};
+    const int to[FDS_MAX] = {CELLAD_FD_DATA, CELLAD_FD_LISTEN, CELLAD_FD_READY, CELLAD_FD_UNIX,
+                             FD_LOCK,        CELLAD_FD_KEY,    CELLAD_FD_TLS};
     _cleanup_fd_ int self = open("/proc/self/exe", O_PATH | O_CLOEXEC);
     _cleanup_fd_ int program = self < 0 ? -1 : fcntl(self, F_DUPFD_CLOEXEC, FD_SAFE);
     if (program < 0 || place_fds(FDS_MAX, from, to) < 0 || drop_privileges(s->uid, s->gid) < 0)
@@ -479,7 +481,7 @@ static int prepare(struct supervisor *s, struct error *err)
         program_path("cella-warden", s->warden_path, sizeof(s->warden_path), err) < 0 ||
         program_path("cella-agent", s->agent_path, sizeof(s->agent_path), err) < 0 ||
         datadir_open(s->options.data, s->uid, s->gid, &s->dir, err) < 0 ||
-        listen_http(s, err) < 0 ||
+        tls_files_open(&s->dir, &s->options, &s->tls_fd, err) < 0 || listen_http(s, err) < 0 ||
         listen_unix(s, LAYOUT_API_SOCK, LISTEN_BACKLOG, &s->unix_fd, err) < 0 ||
         listen_unix(s, LAYOUT_WARDEN_SOCK, WARDEN_BACKLOG, &s->warden_fd, err) < 0 ||
         prepare_network(s, err) < 0)
@@ -592,6 +594,7 @@ int server_main(int argc, char **argv)
     struct supervisor s = {
         .ready_fd = -1,
         .ca_fd = -1,
+        .tls_fd = -1,
         .ready_write_fd = -1,
         .warden = {.name = "warden", .exec = exec_warden},
         .cellad = {.name = "cellad", .exec = exec_cellad},

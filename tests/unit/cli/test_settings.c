@@ -259,7 +259,11 @@ static void test_urls(void **state)
         {"http://[::1]:7070", "[::1]:7070", "[::1]:7070", 0},
         {"http://[::1]", "[::1]:80", "[::1]", 0},
         {"unix:/run/x.sock", "unix:/run/x.sock", "localhost", 0},
-        {"https://x", NULL, NULL, ERROR_NOT_IMPLEMENTED},
+        {"https://127.0.0.1:7070", "127.0.0.1:7070", "127.0.0.1:7070", 0},
+        {"https://localhost/", "localhost:443", "localhost", 0},
+        {"https://[::1]", "[::1]:443", "[::1]", 0},
+        {"https://", NULL, NULL, ERROR_INVALID_ARGUMENT},
+        {"https://h/path", NULL, NULL, ERROR_INVALID_ARGUMENT},
         {"", NULL, NULL, ERROR_INVALID_ARGUMENT},
         {"127.0.0.1:7070", NULL, NULL, ERROR_INVALID_ARGUMENT},
         {"http://", NULL, NULL, ERROR_INVALID_ARGUMENT},
@@ -285,6 +289,7 @@ static void test_urls(void **state)
         assert_int_equal(result, 0);
         assert_string_equal(s.address, rows[i].address);
         assert_string_equal(s.host, rows[i].host);
+        assert_int_equal(s.tls, strncmp(rows[i].url, "https:", 6) == 0);
     }
 }
 
