@@ -372,6 +372,24 @@ void process_stop(struct agent *agent, struct process *process, uint64_t grace_m
     tree_signal(&process->tree, SIGCONT); /* what is stopped could not end by itself */
 }
 
+/* Kills and stops are not among them: those are the table's own business, or nobody's. */
+int process_signal(struct process *process, uint64_t signal, struct error *err)
+{
+    static const int allowed[] = {SIGHUP,  SIGINT,  SIGQUIT, SIGTERM, SIGUSR1,
+                                  SIGUSR2, SIGALRM, SIGCONT, SIGWINCH};
+    for (size_t i = 0; i < ARRAY_LEN(allowed); i++) {
+        if (signal != (uint64_t)allowed[i])
+            continue;
+        if (process->ended || process->pid <= 0 || process->starting)
+            return error_set(err, ERROR_NOT_RUNNING, "the process does not run");
+        if (kill(-process->pid, allowed[i]) < 0 && kill(process->pid, allowed[i]) < 0)
+            return error_sys(err, "signalling the process");
+        return 0;
+    }
+    return error_set(err, ERROR_INVALID_ARGUMENT, "signal %llu is not one that can be sent",
+                     (unsigned long long)signal);
+}
+
 static bool is_zombie(pid_t pid)
 {
     char path[32], text[128];

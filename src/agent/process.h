@@ -125,6 +125,9 @@ int process_add_waiter(struct agent *agent, struct process *process, enum waiter
 /* grace_ms 0: SIGKILL now; else SIGTERM now and SIGKILL later. */
 void process_stop(struct agent *agent, struct process *process, uint64_t grace_ms);
 
+/* To its leader's process group; see struct agent_signal. INVALID_ARGUMENT, NOT_RUNNING. */
+int process_signal(struct process *process, uint64_t signal, struct error *err);
+
 /* A limit of its own was hit (struct command_limits): ends what is left of its tree. Whatever ended
  * it before counts. */
 void process_hit_limit(struct agent *agent, struct process *process, enum process_state as);

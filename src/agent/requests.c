@@ -75,6 +75,17 @@ static int handle_stop(struct agent *agent, const struct request *request, const
     return process_add_waiter(agent, process, WAIT_GONE, request->connection, request->id, err);
 }
 
+static int handle_signal(struct agent *agent, const struct request *request, const void *msg,
+                         struct error *err)
+{
+    const struct agent_signal *asked = msg;
+    struct process *process = process_find(agent, asked->pid, asked->name, err);
+    if (process == NULL || process_signal(process, asked->signal, err) < 0)
+        return -1;
+    connection_answer(agent, request->connection, &wire_ok_schema, request->id, NULL);
+    return 0;
+}
+
 /* Appends up to max bytes of both streams in the order of their coming. Returns the offset of the
  * first one; where bytes in between are gone, it stops before them. */
 static uint64_t read_both(const struct process *process, uint64_t offset, size_t max,
@@ -201,6 +212,7 @@ union message {
     struct agent_exec exec;
     struct agent_ref ref;
     struct agent_stop stop;
+    struct agent_signal signal;
     struct agent_log_read log_read;
     struct agent_terminal_open terminal_open;
     struct agent_terminal_attach terminal_attach;
@@ -223,6 +235,7 @@ static const struct request_row {
     {&agent_get_schema, handle_get},
     {&agent_list_schema, handle_list},
     {&agent_stop_schema, handle_stop},
+    {&agent_signal_schema, handle_signal},
     {&agent_log_read_schema, handle_log_read},
     {&agent_cancel_schema, handle_cancel},
     {&agent_follow_schema, handle_follow},

@@ -10,6 +10,7 @@
 
 #include "auth/auth.h"
 #include "base/error.h"
+#include "code/code.h"
 #include "http/server.h"
 #include "http/webhook.h"
 #include "loop/loop.h"
@@ -21,6 +22,7 @@ struct live_calls;
 struct api {
     struct loop *loop;
     struct sandboxes *sandboxes;
+    struct code *code;
     struct webhook *webhook;
     struct auth *auth;
     struct live_calls *live;

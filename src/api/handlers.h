@@ -70,6 +70,10 @@ route_handler v0_upload_start, v0_upload_part, v0_upload_complete, v0_upload_abo
 route_handler v0_process_list, v0_process_exec, v0_process_get, v0_process_stop, v0_process_kill,
     v0_process_logs, v0_process_logs_stream, v0_process_stdin, v0_process_stdin_end;
 
+/* v0/code.c */
+route_handler v0_code_run, v0_code_follow, v0_code_context_list, v0_code_context_create,
+    v0_code_context_get, v0_code_context_restart, v0_code_context_interrupt, v0_code_context_delete;
+
 /* v0/sandbox_network.c */
 route_handler v0_network_get, v0_network_put, v0_network_patch;
 /* v0/network_log.c */

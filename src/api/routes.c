@@ -142,6 +142,15 @@ const struct route api_routes[] = {
     IN_SANDBOX("POST",   "/process/{pid}/stdin", SCOPE_WRITE, v0_process_stdin),
     IN_SANDBOX("DELETE", "/process/{pid}/stdin", SCOPE_WRITE, v0_process_stdin_end),
 
+    IN_SANDBOX("POST",   "/code",               SCOPE_WRITE,  v0_code_run),
+    IN_SANDBOX("GET",    "/code/contexts",      SCOPE_READ,   v0_code_context_list),
+    IN_SANDBOX("POST",   "/code/contexts",      SCOPE_WRITE,  v0_code_context_create),
+    IN_SANDBOX("GET",    "/code/contexts/{context}", SCOPE_READ, v0_code_context_get),
+    IN_SANDBOX("DELETE", "/code/contexts/{context}", SCOPE_WRITE, v0_code_context_delete),
+    IN_SANDBOX("POST",   "/code/contexts/{context}/restart", SCOPE_WRITE, v0_code_context_restart),
+    IN_SANDBOX("POST",   "/code/contexts/{context}/interrupt", SCOPE_WRITE, v0_code_context_interrupt),
+    IN_SANDBOX("GET",    "/code/contexts/{context}/run", SCOPE_WRITE, v0_code_follow),
+
     IN_SANDBOX("GET",    "/network",            SCOPE_READ,   v0_network_get),
     IN_SANDBOX("PUT",    "/network",            SCOPE_WRITE,  v0_network_put),
     IN_SANDBOX("PATCH",  "/network",            SCOPE_WRITE,  v0_network_patch),

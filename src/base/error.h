@@ -89,7 +89,11 @@
     X(NETWORK_REFUSED, 403, 5)                                                                     \
     X(NETWORK_UNAVAILABLE, 503, 6)                                                                 \
     X(PORT_NOT_PUBLISHED, 404, 3)                                                                  \
-    X(PORT_IN_USE, 409, 4)
+    X(PORT_IN_USE, 409, 4)                                                                         \
+    X(CODE_LANGUAGE_UNKNOWN, 400, 2)                                                               \
+    X(CODE_CONTEXT_NOT_FOUND, 404, 3)                                                              \
+    X(CODE_INTERPRETER_MISSING, 409, 4)                                                            \
+    X(CODE_KERNEL_FAILED, 502, 6)
 
 enum error_code {
     ERROR_NONE = 0,

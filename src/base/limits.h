@@ -189,6 +189,16 @@ enum {
     UPLOAD_PARTS_MAX = 10 * 1000, /* of one */
     UPLOAD_IDLE_S = 60 * 60,      /* without a new part: then it is dropped */
 
+    /* Code */
+    CODE_CONTEXTS_MAX = 32,       /* of one sandbox */
+    CODE_SOURCE_MAX = 8 << 20,    /* of one run */
+    CODE_FRAME_MAX = 16 << 20,    /* from a kernel: a result with all its representations */
+    CODE_ITEMS_MAX = 64,          /* representations of a result */
+    CODE_ANSWER_MAX = 32 << 20,   /* output and results in an answer that comes in one piece */
+    CODE_START_MS = 30 * 1000,    /* until a kernel listens, on a busy machine */
+    CODE_INTERRUPT_MS = 5 * 1000, /* after an interrupt: then it is killed */
+    CODE_TIME_MAX_S = 24 * 3600,  /* a time-out of one run */
+
     /* Networks */
     NET_RULES_MAX = 256,               /* in a list of one policy */
     NET_HEADERS_MAX = 32,              /* that one sandbox's requests are given */

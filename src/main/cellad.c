@@ -48,6 +48,7 @@ struct cellad {
     struct store *store;
     struct auth *auth;
     struct sandboxes *sandboxes;
+    struct code *code;
     struct webhook *webhook;
     struct http_server *server;
     struct tls_context *tls; /* NULL: plain HTTP only */
@@ -69,6 +70,7 @@ static void shut_down(void *arg)
     log_info("stopping");
     if (d->server != NULL)
         http_server_shutdown(d->server, REQUEST_GRACE_MS);
+    code_stop(d->code);
     sandboxes_close_ports(d->sandboxes);
     port_doors_wait(d->doors);
     webhook_stop(d->webhook);
@@ -204,12 +206,14 @@ static int open_parts(struct cellad *d, const char *data, bool open_to_all, unsi
         sandboxes_new(d->loop, d->store, CELLAD_FD_DATA, &d->sandboxes, err) < 0 ||
         sandboxes_set_capacity(d->sandboxes, d->overcommit, d->capacity, err) < 0 ||
         sandboxes_set_network_exceptions(d->sandboxes, d->network_private, err) < 0 ||
+        code_new(d->loop, d->sandboxes, &d->code, err) < 0 ||
         open_callbacks(d, any_callback, err) < 0)
         return -1;
     sandboxes_set_secrets(d->sandboxes, secret_source_fill, secret_source_check, d->auth);
     sandboxes_set_metrics_interval(d->sandboxes, interval);
     d->api.loop = d->loop;
     d->api.sandboxes = d->sandboxes;
+    d->api.code = d->code;
     d->api.auth = d->auth;
     d->api.live = &d->live;
     d->doors = port_doors_new(&d->api);
@@ -253,6 +257,7 @@ int cellad_main(int argc, char **argv)
     }
     http_server_free(d.server);
     tls_context_free(d.tls);
+    code_free(d.code);
     sandboxes_free(d.sandboxes);
     port_doors_free(d.doors);
     webhook_free(d.webhook);

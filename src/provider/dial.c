@@ -8,9 +8,11 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <stddef.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "base/buf.h"
@@ -137,6 +139,25 @@ static int dial_family(struct dialer *d, const char *id, uint64_t family, uint16
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
     if (connect_to(d, fd, to, family == SOCKET_IPV4 ? sizeof(v4) : sizeof(v6), timeout_ms, err) !=
         0)
+        return -1;
+    *ret_fd = steal_fd(&fd);
+    return 0;
+}
+
+int dialer_dial_name(struct dialer *d, const char *id, const char *name, int64_t timeout_ms,
+                     int *ret_fd, struct error *err)
+{
+    struct sockaddr_un to = {.sun_family = AF_UNIX};
+    size_t len = strlen(name);
+    _cleanup_fd_ int fd = -1;
+    const struct warden_socket request = {.id = id, .family = SOCKET_UNIX};
+    if (len == 0 || len >= sizeof(to.sun_path))
+        return error_set(err, ERROR_INVALID_ARGUMENT, "not a socket's name: \"%.40s\"", name);
+    memcpy(to.sun_path + 1, name, len); /* behind a NUL: abstract, and never a path of ours */
+    if (dialer_ask(d, &warden_socket_schema, &request, &fd, err) != 0 ||
+        connect_to(d, fd, (const struct sockaddr *)&to,
+                   (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + len), timeout_ms,
+                   err) != 0)
         return -1;
     *ret_fd = steal_fd(&fd);
     return 0;

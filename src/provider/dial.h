@@ -28,6 +28,10 @@ struct wire_schema;
 int dialer_ask(struct dialer *d, const struct wire_schema *schema, const void *request, int *ret_fd,
                struct error *err);
 
+/* As the provider's `dial_name`. */
+int dialer_dial_name(struct dialer *d, const char *id, const char *name, int64_t timeout_ms,
+                     int *ret_fd, struct error *err);
+
 /* As the provider's `dial`. */
 int dialer_dial(struct dialer *d, const char *id, uint16_t port, int64_t timeout_ms, int *ret_fd,
                 struct error *err);

@@ -329,6 +329,16 @@ static int native_dial(struct provider *p, const char *id, uint16_t port, int64_
     return dialer_dial(&n->dialer, id, port, timeout_ms, ret_fd, err);
 }
 
+static int native_dial_name(struct provider *p, const char *id, const char *name,
+                            int64_t timeout_ms, int *ret_fd, struct error *err)
+{
+    struct native *n = native_of(p);
+    struct channel *channel;
+    if (ready_channel(n, &channel, err) < 0)
+        return -1;
+    return dialer_dial_name(&n->dialer, id, name, timeout_ms, ret_fd, err);
+}
+
 static int native_delegate(struct provider *p, const char *id, int ret_fds[LIMIT_FDS],
                            struct error *err)
 {
@@ -403,6 +413,7 @@ static const struct provider_ops native_ops = {
     .stats = native_stats,
     .connect = native_connect,
     .dial = native_dial,
+    .dial_name = native_dial_name,
     .delegate = native_delegate,
     .machine = native_machine,
     .about = native_about,

@@ -64,6 +64,10 @@ struct provider_ops {
      * PORT_NOT_LISTENING, NOT_RUNNING, TIMEOUT. */
     int (*dial)(struct provider *p, const char *id, uint16_t port, int64_t timeout_ms, int *ret_fd,
                 struct error *err);
+    /* A stream to an abstract unix name ("code-x", without the NUL in front) in the sandbox.
+     * PORT_NOT_LISTENING, NOT_RUNNING, TIMEOUT. */
+    int (*dial_name)(struct provider *p, const char *id, const char *name, int64_t timeout_ms,
+                     int *ret_fd, struct error *err);
     /* Has a running sandbox's agent be able to limit single commands. What it is to be handed for
      * that is in ret_fds, in the order of AGENT_LIMITS; -1: there is nothing to be handed over. */
     int (*delegate)(struct provider *p, const char *id, int ret_fds[LIMIT_FDS], struct error *err);

@@ -255,15 +255,17 @@ static int handle_claim(struct connection *connection, uint32_t id, const union 
 static int handle_socket(struct connection *connection, uint32_t id, const union request *request,
                          struct error *err)
 {
+    static const int families[] = {
+        [SOCKET_UNIX] = AF_UNIX, [SOCKET_IPV4] = AF_INET, [SOCKET_IPV6] = AF_INET6};
     uint64_t family = request->socket.family;
     struct sandbox *sandbox = sandbox_find(connection->warden, request->socket.id);
     _cleanup_buf_ struct buf frame = BUF_INIT(FRAME_HEADER_SIZE);
     _cleanup_fd_ int fd = -1;
-    if (family != SOCKET_IPV4 && family != SOCKET_IPV6)
+    if (family >= ARRAY_LEN(families) || families[family] == AF_UNSPEC)
         return error_set(err, ERROR_INVALID_ARGUMENT, "no such kind of socket");
     if (sandbox == NULL)
         return error_set(err, ERROR_NOT_RUNNING, "the sandbox does not run");
-    if (sandbox_socket(sandbox, family == SOCKET_IPV4 ? AF_INET : AF_INET6, &fd, err) < 0)
+    if (sandbox_socket(sandbox, families[family], &fd, err) < 0)
         return -1;
     wire_encode(&frame, &wire_ok_schema, id, NULL);
     return connection_send_fd(connection, &frame, fd, err);

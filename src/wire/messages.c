@@ -299,6 +299,13 @@ static const struct wire_field agent_stop_fields[] = {
 };
 SCHEMA(agent_stop_schema, AGENT_STOP, struct agent_stop, agent_stop_fields);
 
+static const struct wire_field agent_signal_fields[] = {
+    U64(1, struct agent_signal, pid),
+    STR(2, struct agent_signal, name, PROCESS_NAME_MAX),
+    U64(3, struct agent_signal, signal),
+};
+SCHEMA(agent_signal_schema, AGENT_SIGNAL, struct agent_signal, agent_signal_fields);
+
 static const struct wire_field log_read_fields[] = {
     U64(1, struct agent_log_read, pid),
     U64(2, struct agent_log_read, stream),
@@ -719,6 +726,7 @@ const struct wire_schema *const wire_schemas[] = {
     &agent_list_schema,
     &agent_process_schema,
     &agent_stop_schema,
+    &agent_signal_schema,
     &agent_log_read_schema,
     &agent_log_schema,
     &agent_cancel_schema,

@@ -80,6 +80,7 @@ enum wire_type {
     AGENT_LIMITS = 83, /* no fields → WIRE_OK; then one byte with descriptors → WIRE_OK: groups of
                           the memory and the pids controller, in this order, below which the
                           agent limits single commands. Only where controllers are cgroup v1's */
+    AGENT_SIGNAL = 84, /* struct agent_signal → WIRE_OK. NOT_RUNNING when its leader has ended */
 
     AGENT_TERMINAL_OPEN = 96, /* struct agent_terminal_open → AGENT_TERMINAL once its shell runs */
     AGENT_TERMINAL = 97,
@@ -333,9 +334,11 @@ struct warden_fits {
     uint64_t disk_bytes;
 };
 
-enum { SOCKET_IPV4 = 4, SOCKET_IPV6 = 6 };
+enum { SOCKET_UNIX = 1, SOCKET_IPV4 = 4, SOCKET_IPV6 = 6 };
 
-/* A TCP socket that lives in the sandbox's network, not connected yet. */
+/* A socket that lives in the sandbox's network, not connected yet: TCP, or a unix one, which finds
+ * the sandbox's abstract names and (its folders being those of whoever connects) nothing else of
+ * the sandbox's. */
 struct warden_socket {
     const char *id;
     uint64_t family;
@@ -491,6 +494,14 @@ struct agent_stop {
     uint64_t pid;
     uint64_t grace_ms; /* SIGTERM, then SIGKILL to the whole tree after this; 0: SIGKILL at once */
     const char *name;
+};
+
+/* To the leader's process group, as a key of a terminal would: what it waits for is told too, what
+ * it has put into the background is not. */
+struct agent_signal {
+    uint64_t pid;
+    const char *name;
+    uint64_t signal; /* SIGINT, SIGTERM, …; not those that a process can do nothing about */
 };
 
 /* LOG_BOTH: both streams in the order in which their bytes came, with offsets of its own. */
@@ -898,7 +909,7 @@ extern const struct wire_schema agent_hello_schema, agent_about_schema, agent_ex
     agent_wait_schema, agent_get_schema, agent_list_schema, agent_process_schema, agent_stop_schema,
     agent_log_read_schema, agent_log_schema, agent_cancel_schema, agent_follow_schema,
     agent_gap_schema, agent_stdin_schema, agent_stdin_end_schema, agent_ports_schema,
-    agent_port_schema, agent_limits_schema;
+    agent_port_schema, agent_limits_schema, agent_signal_schema;
 extern const struct wire_schema agent_terminal_open_schema, agent_terminal_schema,
     agent_terminal_list_schema, agent_terminal_attach_schema, agent_terminal_output_schema,
     agent_terminal_exit_schema, agent_terminal_input_schema, agent_terminal_taken_schema,

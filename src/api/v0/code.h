@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* What the handlers of /code share. */
+
+#include "api/call.h"
+#include "code/code.h"
+#include "http/router.h"
+
+struct code_place code_place(const struct route_params *params, const struct api_call *call);
+
+/* v0/code_reply.c: how the answer comes. */
+enum code_shape {
+    CODE_ONE_ANSWER, /* JSON, at the end */
+    CODE_LINES,      /* application/x-ndjson: an object per event */
+    CODE_EVENTS,     /* text/event-stream: the same objects */
+};
+/* By Accept, or ?stream=true: lines. */
+int code_shape(struct http_exchange *x, enum code_shape *ret_shape, struct error *err);
+
+/* A listener that makes the answer; its ctx. Start with code_reply_init(); when the run has come to
+ * its end, or not come off at all, code_reply_end(). */
+struct code_reply;
+struct code_reply *code_reply_new(struct http_exchange *x, enum code_shape shape);
+code_listener code_reply_listen;
+int code_reply_end(struct code_reply *reply, struct error *err);
+void code_reply_free(struct code_reply *reply);

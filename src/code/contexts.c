@@ -1,0 +1,457 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Which contexts there are. The truth is in each sandbox's agent, as processes with names of a
+ * certain kind; here is what was learned of it, forgotten when a sandbox was started anew, and
+ * looked up again when it is not known.
+ */
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/limits.h"
+#include "base/names.h"
+#include "code/state.h"
+#include "sandbox/processes.h"
+
+enum { ID_RANDOM = 20 };
+
+static const char name_prefix[] = "code.";
+static const char default_prefix[] = "default-";
+
+int code_new(struct loop *loop, struct sandboxes *sandboxes, struct code **ret_code,
+             struct error *err)
+{
+    struct code *code = calloc(1, sizeof(*code));
+    if (code == NULL)
+        return error_sys(err, "allocating");
+    code->loop = loop;
+    code->sandboxes = sandboxes;
+    *ret_code = code;
+    return 0;
+}
+
+/* --- holding --- */
+
+static void box_unref(struct box *box)
+{
+    if (--box->refs > 0)
+        return;
+    struct box *current;
+    HASH_FIND(by_id, box->code->boxes, box->id, strlen(box->id), current);
+    if (current == box)
+        HASH_DELETE(by_id, box->code->boxes, box);
+    free(box);
+}
+
+void context_hold(struct context *c)
+{
+    c->refs++;
+}
+
+void context_drop(struct context *c)
+{
+    if (--c->refs > 0)
+        return;
+    kernel_close(c);
+    buf_release(&c->in);
+    free(c->cwd);
+    free(c->user);
+    free(c->env);
+    free(c);
+}
+
+void context_forget(struct context *c)
+{
+    struct box *box = c->box;
+    if (box == NULL)
+        return;
+    struct context **at = &box->contexts;
+    while (*at != c)
+        at = &(*at)->next;
+    *at = c->next;
+    c->box = NULL;
+    box->count--;
+    context_drop(c);
+    box_unref(box);
+}
+
+/* When it was the last one that we were connected to, the sandbox has probably gone with it: then
+ * nothing is kept, and whoever asks next asks the agent. */
+void context_lost(struct context *c)
+{
+    struct box *box = c->box;
+    kernel_close(c);
+    if (box == NULL)
+        return;
+    for (const struct context *other = box->contexts; other != NULL; other = other->next)
+        if (other->link != NULL || other->busy)
+            return;
+    box->refs++;
+    while (box->contexts != NULL)
+        context_forget(box->contexts);
+    box_unref(box);
+}
+
+int context_lock(struct context *c, struct error *err)
+{
+    while (c->busy)
+        if (co_cond_wait(c->code->loop, &c->free, -1, err) < 0)
+            return -1;
+    c->busy = true;
+    return 0;
+}
+
+void context_unlock(struct context *c)
+{
+    c->busy = false;
+    co_cond_wake(&c->free);
+}
+
+void code_stop(struct code *code)
+{
+    code->stopping = true;
+    while (code->drains > 0)
+        if (co_cond_wait(code->loop, &code->drained, -1, NULL) < 0)
+            break;
+    struct box *box, *next;
+    HASH_ITER(by_id, code->boxes, box, next)
+    {
+        box->refs++;
+        while (box->contexts != NULL)
+            context_forget(box->contexts);
+        box_unref(box);
+    }
+}
+
+void code_free(struct code *code)
+{
+    if (code == NULL)
+        return;
+    struct box *box, *next;
+    HASH_ITER(by_id, code->boxes, box, next)
+    {
+        box->refs++;
+        while (box->contexts != NULL)
+            context_forget(box->contexts);
+        box_unref(box);
+    }
+    free(code);
+}
+
+/* --- names --- */
+
+void context_process_name(const struct context *c, char name[PROCESS_NAME_SIZE])
+{
+    snprintf(name, PROCESS_NAME_SIZE, "%s%s.%s", name_prefix, c->language->name, c->id);
+}
+
+const char *code_default_id(struct arena *arena, const char *language)
+{
+    return arena_printf(arena, "%s%s", default_prefix, language);
+}
+
+/* The language whose default context it is; NULL: of none. */
+static const struct language *default_of(const char *id)
+{
+    size_t len = strlen(default_prefix);
+    return strncmp(id, default_prefix, len) == 0 ? language_find(id + len) : NULL;
+}
+
+/* Reads "code.LANGUAGE.ID". */
+static bool read_name(const char *name, const struct language **ret_language, const char **ret_id)
+{
+    char language[32];
+    if (name == NULL || strncmp(name, name_prefix, strlen(name_prefix)) != 0)
+        return false;
+    name += strlen(name_prefix);
+    const char *dot = strchr(name, '.');
+    if (dot == NULL || (size_t)(dot - name) >= sizeof(language) || dot == name)
+        return false;
+    snprintf(language, sizeof(language), "%.*s", (int)(dot - name), name);
+    *ret_language = language_find(language);
+    *ret_id = dot + 1;
+    size_t len = strspn(dot + 1, "abcdefghijklmnopqrstuvwxyz0123456789-");
+    return *ret_language != NULL && strcmp((*ret_language)->name, language) == 0 && len > 0 &&
+           dot[1 + len] == '\0' && len < CONTEXT_ID_SIZE;
+}
+
+/* --- the cache --- */
+
+static struct context *context_add(struct box *box, const char *id, const struct language *language)
+{
+    struct context *c = calloc(1, sizeof(*c));
+    if (c == NULL)
+        abort();
+    snprintf(c->id, sizeof(c->id), "%s", id);
+    c->language = language;
+    c->box = box;
+    c->code = box->code;
+    c->refs = 1;
+    buf_init(&c->in, CODE_FRAME_MAX + (1 << 20));
+    c->next = box->contexts;
+    box->contexts = c;
+    box->count++;
+    box->refs++;
+    return c;
+}
+
+static struct context *box_find(const struct box *box, const char *id)
+{
+    for (struct context *c = box->contexts; c != NULL; c = c->next)
+        if (strcmp(c->id, id) == 0)
+            return c;
+    return NULL;
+}
+
+static char *copy(const char *text)
+{
+    char *made = text == NULL ? NULL : strdup(text);
+    if (text != NULL && made == NULL)
+        abort();
+    return made;
+}
+
+/* One that was ended on purpose is no context any more; one that ended by itself is started again
+ * by the next run. */
+static void adopt(struct box *box, const struct agent_process *process)
+{
+    const struct language *language;
+    const char *id;
+    if (!read_name(process->name, &language, &id) || process->state == PROCESS_KILLED ||
+        process->state == PROCESS_STOPPED || box->count >= CODE_CONTEXTS_MAX)
+        return;
+    struct context *c = box_find(box, id);
+    if (c == NULL) {
+        c = context_add(box, id, language);
+        c->cwd = copy(process->cwd);
+        c->user = copy(process->user);
+    }
+    /* Of several with one name the newest counts, and it comes last. */
+    c->started = process->state == PROCESS_RUNNING;
+    c->pid = process->pid;
+    c->started_ms = process->started_ms;
+}
+
+static int look(struct box *box, const struct code_place *place, struct error *err)
+{
+    struct code *code = box->code;
+    struct arena *arena = arena_new();
+    struct agent_process *items;
+    size_t count;
+    box->looking = true;
+    int rc = sandbox_process_list(code->sandboxes, place->workspace, place->sandbox, arena, &items,
+                                  &count, err);
+    box->looking = false;
+    for (size_t i = 0; rc == 0 && i < count; i++)
+        adopt(box, &items[i]);
+    box->known = box->known || rc == 0;
+    co_cond_wake_all(&box->looked);
+    arena_free(arena);
+    return rc;
+}
+
+/* The box of a sandbox that runs, with a reference, and with what is in it. */
+static int box_enter(struct code *code, const struct code_place *place, struct box **ret_box,
+                     struct error *err)
+{
+    struct sandbox_identity who;
+    struct box *box;
+    if (sandbox_identify(code->sandboxes, place->workspace, place->sandbox, &who, err) < 0)
+        return -1;
+    HASH_FIND(by_id, code->boxes, who.id, strlen(who.id), box);
+    if (box != NULL && box->start != who.start) { /* nothing of it is there any more */
+        box->refs++;
+        while (box->contexts != NULL)
+            context_forget(box->contexts);
+        HASH_DELETE(by_id, code->boxes, box);
+        box_unref(box);
+        box = NULL;
+    }
+    if (box == NULL) {
+        box = calloc(1, sizeof(*box));
+        if (box == NULL)
+            abort();
+        box->code = code;
+        box->start = who.start;
+        snprintf(box->id, sizeof(box->id), "%s", who.id);
+        HASH_ADD(by_id, code->boxes, id, strlen(box->id), box);
+    }
+    box->refs++;
+    int rc = 0;
+    while (rc == 0 && !box->known)
+        rc = box->looking ? co_cond_wait(code->loop, &box->looked, -1, err) : look(box, place, err);
+    if (rc < 0) {
+        box_unref(box);
+        return -1;
+    }
+    *ret_box = box;
+    return 0;
+}
+
+static void box_leave(struct box **box)
+{
+    if (*box != NULL)
+        box_unref(*box);
+}
+#define _cleanup_box_ __attribute__((cleanup(box_leave)))
+
+static int check_room(const struct box *box, struct error *err)
+{
+    if (box->count < CODE_CONTEXTS_MAX)
+        return 0;
+    return error_set(err, ERROR_LIMIT_EXCEEDED,
+                     "the sandbox has %d code contexts already: delete one first",
+                     CODE_CONTEXTS_MAX);
+}
+
+int context_find(struct code *code, const struct code_place *place, const char *id,
+                 const struct language *language, struct context **ret_context, struct error *err)
+{
+    _cleanup_box_ struct box *box = NULL;
+    char made[CONTEXT_ID_SIZE];
+    if (box_enter(code, place, &box, err) < 0)
+        return -1;
+    if (id == NULL) {
+        snprintf(made, sizeof(made), "%s%s", default_prefix, language->name);
+        id = made;
+    }
+    struct context *c = box_find(box, id);
+    if (c == NULL) {
+        language = default_of(id);
+        if (language == NULL)
+            return error_set(err, ERROR_CODE_CONTEXT_NOT_FOUND,
+                             "there is no code context \"%.64s\" in this sandbox", id);
+        if (check_room(box, err) < 0)
+            return -1;
+        snprintf(made, sizeof(made), "%s%s", default_prefix, language->name);
+        c = box_find(box, made);
+        if (c == NULL)
+            c = context_add(box, made, language);
+    }
+    context_hold(c);
+    *ret_context = c;
+    return 0;
+}
+
+/* --- for callers --- */
+
+static struct code_context about(const struct context *c, struct arena *arena)
+{
+    return (struct code_context){.id = arena_strdup(arena, c->id),
+                                 .language = c->language->name,
+                                 .cwd = c->cwd == NULL ? "/workspace" : arena_strdup(arena, c->cwd),
+                                 .user = c->user == NULL ? "root" : arena_strdup(arena, c->user),
+                                 .pid = c->pid,
+                                 .started_ms = c->started_ms,
+                                 .is_default = default_of(c->id) != NULL,
+                                 .busy = c->busy,
+                                 .dead = !c->started};
+}
+
+static int make(struct box *box, const struct code_context_request *request,
+                const struct language *language, struct context **ret_context, struct error *err)
+{
+    char id[ID_RANDOM + 1];
+    if (check_room(box, err) < 0)
+        return -1;
+    random_id(id, ID_RANDOM);
+    struct context *c = context_add(box, id, language);
+    c->cwd = copy(request->cwd);
+    c->user = copy(request->user);
+    if (request->env.len > 0) {
+        c->env = malloc(request->env.len);
+        if (c->env == NULL)
+            abort();
+        memcpy(c->env, request->env.data, request->env.len);
+        c->env_len = request->env.len;
+    }
+    context_hold(c);
+    *ret_context = c;
+    return 0;
+}
+
+int code_context_create(struct code *code, const struct code_place *place,
+                        const struct code_context_request *request, struct arena *arena,
+                        struct code_context *ret_context, struct error *err)
+{
+    _cleanup_box_ struct box *box = NULL;
+    _cleanup_context_ struct context *c = NULL;
+    const struct language *language = language_find(request->language);
+    if (language == NULL)
+        return error_set(err, ERROR_CODE_LANGUAGE_UNKNOWN, "language: there is no \"%.40s\" here",
+                         request->language);
+    if (box_enter(code, place, &box, err) < 0 || make(box, request, language, &c, err) < 0)
+        return -1;
+    int rc = context_lock(c, err);
+    if (rc == 0) {
+        rc = kernel_ready(c, place, 'A', err);
+        context_unlock(c);
+    }
+    if (rc < 0) {
+        context_forget(c);
+        return -1;
+    }
+    *ret_context = about(c, arena);
+    return 0;
+}
+
+int code_context_list(struct code *code, const struct code_place *place, struct arena *arena,
+                      struct code_context **ret_items, size_t *ret_count, struct error *err)
+{
+    _cleanup_box_ struct box *box = NULL;
+    if (box_enter(code, place, &box, err) < 0)
+        return -1;
+    struct code_context *items = arena_alloc(arena, (box->count + 1) * sizeof(*items));
+    size_t count = box->count;
+    for (struct context *c = box->contexts; c != NULL; c = c->next)
+        items[--count] = about(c, arena); /* the oldest first */
+    *ret_items = items;
+    *ret_count = box->count;
+    return 0;
+}
+
+int code_context_get(struct code *code, const struct code_place *place, const char *id,
+                     struct arena *arena, struct code_context *ret_context, struct error *err)
+{
+    _cleanup_context_ struct context *c = NULL;
+    if (context_find(code, place, id, NULL, &c, err) < 0)
+        return -1;
+    *ret_context = about(c, arena);
+    return 0;
+}
+
+int code_context_restart(struct code *code, const struct code_place *place, const char *id,
+                         struct arena *arena, struct code_context *ret_context, struct error *err)
+{
+    _cleanup_context_ struct context *c = NULL;
+    if (context_find(code, place, id, NULL, &c, err) < 0)
+        return -1;
+    c->ending = true; /* who runs something in it sees it die, and lets go */
+    int rc = c->started ? kernel_kill(c, place, err) : 0;
+    c->ending = false;
+    if (rc < 0 || context_lock(c, err) < 0)
+        return -1;
+    rc = kernel_ready(c, place, 'A', err);
+    context_unlock(c);
+    if (rc < 0)
+        return -1;
+    *ret_context = about(c, arena);
+    return 0;
+}
+
+int code_context_delete(struct code *code, const struct code_place *place, const char *id,
+                        struct error *err)
+{
+    _cleanup_context_ struct context *c = NULL;
+    if (context_find(code, place, id, NULL, &c, err) < 0)
+        return -1;
+    c->ending = true;
+    int rc = c->started ? kernel_kill(c, place, err) : 0;
+    c->ending = false;
+    if (rc == 0)
+        context_forget(c);
+    return rc;
+}

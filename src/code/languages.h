@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * The languages: what starts an interpreter with our kernel in it. One more is a row in
+ * languages.c, a kernel, and its test.
+ */
+
+#include "base/arena.h"
+#include "base/slice.h"
+
+struct language {
+    const char *name;
+    const char *aliases; /* others that it goes by, with a blank between them */
+    const char *program; /* the interpreter */
+    /* The arguments, in the arena, as a list of strings (the program is the first). */
+    struct slice (*argv)(struct arena *arena, const struct language *language, const char *socket);
+    /* What the interpreter reads from its stdin: the kernel. */
+    struct slice (*input)(struct arena *arena);
+};
+
+/* By name or alias, in any case; NULL is python. NULL: there is none. */
+const struct language *language_find(const char *name);

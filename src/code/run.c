@@ -1,0 +1,446 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * A run: sent to the kernel, and told event by event to whoever asked for it. However it ends, the
+ * context is in a known state afterwards: a run whose listener has gone is interrupted and read to
+ * its end by a coroutine of its own, one that does not heed an interrupt loses its interpreter.
+ */
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/limits.h"
+#include "code/frames.h"
+#include "code/state.h"
+#include "sandbox/processes.h"
+
+enum { INTERRUPT_AGAIN_MS = 1000 };
+
+struct running {
+    struct context *c;
+    const struct code_place *place;
+    uint32_t number;
+    bool begun;  /* its own events have begun to come */
+    bool follow; /* whatever run it is */
+    bool deaf;   /* nobody listens */
+    bool left;   /* … any more: the listener has said so */
+    bool failed; /* it was told that it has */
+    uint64_t count;
+    unsigned status;
+    int64_t timeout_ms, deadline; /* of the run; 0: none */
+    int64_t kill_at;              /* it was interrupted; 0: it was not */
+    int64_t again_at;
+    int64_t idle_ms;
+    code_listener *listener;
+    void *ctx;
+    struct arena *arena; /* of one event */
+};
+
+static int tell(struct running *r, const struct code_event *event, struct error *err)
+{
+    if (r->deaf || r->listener(r->ctx, event, err) == 0)
+        return 0;
+    r->left = true;
+    return -1;
+}
+
+static int tell_error(struct running *r, const char *name, const char *value, struct error *err)
+{
+    if (r->failed)
+        return 0;
+    r->failed = true;
+    const struct code_event event = {.kind = CODE_ERROR,
+                                     .name = slice_of(name),
+                                     .value = slice_of(value),
+                                     .traceback =
+                                         slice_of(arena_printf(r->arena, "%s: %s", name, value))};
+    return tell(r, &event, err);
+}
+
+static int tell_end(struct running *r, struct error *err)
+{
+    const struct code_event event = {
+        .kind = CODE_END, .count = r->count, .status = r->failed && r->status == 0 ? 1 : r->status};
+    return tell(r, &event, err);
+}
+
+/* --- interrupting --- */
+
+static int interrupt(struct context *c, const struct code_place *place, struct error *err)
+{
+    char name[PROCESS_NAME_SIZE];
+    context_process_name(c, name);
+    return sandbox_process_signal(c->code->sandboxes, place->workspace, place->sandbox, name,
+                                  SIGINT, err);
+}
+
+int code_context_interrupt(struct code *code, const struct code_place *place, const char *id,
+                           struct error *err)
+{
+    _cleanup_context_ struct context *c = NULL;
+    struct error why = {0};
+    if (context_find(code, place, id, NULL, &c, err) < 0)
+        return -1;
+    if (!c->started || interrupt(c, place, &why) == 0 || why.code == ERROR_NOT_RUNNING ||
+        why.code == ERROR_PROCESS_NOT_FOUND)
+        return 0;
+    *err = why;
+    return -1;
+}
+
+/* --- the death of an interpreter --- */
+
+static const char *how_it_died(struct running *r)
+{
+    struct context *c = r->c;
+    struct agent_process process;
+    char name[PROCESS_NAME_SIZE];
+    if (c->box == NULL || c->ending)
+        return "the context was restarted or deleted while this ran";
+    context_process_name(c, name);
+    if (sandbox_process_wait(c->code->sandboxes, r->place->workspace, r->place->sandbox, name, 5000,
+                             r->arena, &process, NULL) < 0)
+        return "the interpreter is gone, and its variables with it";
+    if (process.state == PROCESS_OUT_OF_MEMORY || process.state == PROCESS_MEMORY_LIMIT)
+        return "the interpreter ran out of memory and was killed; its variables are gone";
+    if (process.state == PROCESS_KILLED || process.state == PROCESS_STOPPED)
+        return "the interpreter was stopped; its variables are gone";
+    if (process.state == PROCESS_TIMED_OUT)
+        return "the sandbox's limit of time for commands has ended the interpreter";
+    if (process.signal != 0)
+        return arena_printf(r->arena,
+                            "the interpreter was killed by signal %d (%s); its variables "
+                            "are gone",
+                            (int)process.signal, strsignal((int)process.signal));
+    return arena_printf(r->arena, "the interpreter exited with status %d; its variables are gone",
+                        (int)process.exit_code);
+}
+
+static int tell_death(struct running *r, struct error *err)
+{
+    const char *how = r->deaf ? "" : how_it_died(r);
+    kernel_close(r->c);
+    r->c->started = false;
+    if (tell_error(r, "KernelDied", how, err) < 0)
+        return -1;
+    return tell_end(r, err);
+}
+
+/* It sent what no kernel of ours sends: it is not to be trusted with another run. */
+static int tell_garbage(struct running *r, const struct error *why, struct error *err)
+{
+    struct error ignored;
+    kernel_close(r->c);
+    kernel_kill(r->c, r->place, &ignored);
+    if (tell_error(
+            r, "KernelDied",
+            arena_printf(r->arena, "%s: it was ended, and its variables are gone", why->message),
+            err) < 0)
+        return -1;
+    return tell_end(r, err);
+}
+
+/* --- time --- */
+
+static int64_t until(const struct running *r)
+{
+    int64_t now = loop_now(r->c->code->loop), at = INT64_MAX;
+    if (r->kill_at != 0)
+        at = r->kill_at < r->again_at ? r->kill_at : r->again_at;
+    else if (r->deadline != 0)
+        at = r->deadline;
+    int64_t left = at == INT64_MAX ? -1 : at > now ? at - now : 0;
+    if (r->idle_ms > 0 && (left < 0 || left > r->idle_ms))
+        left = r->idle_ms;
+    return left;
+}
+
+static void begin_interrupt(struct running *r)
+{
+    struct error ignored;
+    int64_t now = loop_now(r->c->code->loop);
+    if (r->kill_at == 0)
+        r->kill_at = now + CODE_INTERRUPT_MS;
+    r->again_at = now + INTERRUPT_AGAIN_MS; /* one that came before the run had begun is lost */
+    interrupt(r->c, r->place, &ignored);
+}
+
+static int time_is_over(struct running *r, struct error *err)
+{
+    int64_t now = loop_now(r->c->code->loop);
+    if (r->kill_at != 0 && now >= r->kill_at) {
+        struct error ignored;
+        kernel_kill(r->c, r->place, &ignored);
+        kernel_close(r->c);
+        const char *text = arena_printf(
+            r->arena,
+            "the run went on after %g s and after an interrupt: its interpreter was killed, and "
+            "its variables are gone",
+            (double)r->timeout_ms / 1000);
+        if (tell_error(r, "TimeoutError", text, err) < 0 || tell_end(r, err) < 0)
+            return -1;
+        return 1;
+    }
+    if ((r->kill_at != 0 && now >= r->again_at) ||
+        (r->kill_at == 0 && r->deadline != 0 && now >= r->deadline)) {
+        begin_interrupt(r);
+        return 0;
+    }
+    const struct code_event event = {.kind = CODE_IDLE};
+    return r->kill_at == 0 ? tell(r, &event, err) : 0;
+}
+
+/* --- events --- */
+
+/* An interrupted run ends with whatever its language makes of that; the reason is ours to say. */
+static int tell_event(struct running *r, const struct code_event *event, struct error *err)
+{
+    if (event->kind != CODE_ERROR)
+        return tell(r, event, err);
+    if (r->kill_at != 0 && r->timeout_ms > 0)
+        return tell_error(r, "TimeoutError",
+                          arena_printf(r->arena,
+                                       "the run took longer than %g s and was interrupted; "
+                                       "variables are kept",
+                                       (double)r->timeout_ms / 1000),
+                          err);
+    if (r->failed)
+        return 0;
+    r->failed = true;
+    return tell(r, event, err);
+}
+
+/* 1: it was the run's end. */
+static int take(struct running *r, const struct code_frame *frame, struct error *err)
+{
+    uint32_t numbers[3];
+    struct code_event event;
+    switch (frame->type) {
+    case 'S':
+        if (code_frame_numbers(frame, numbers, err) < 0)
+            return -1;
+        if (r->follow && !r->begun)
+            r->number = numbers[0];
+        r->begun = numbers[0] == r->number;
+        return 0;
+    case 'D':
+        if (code_frame_numbers(frame, numbers, err) < 0)
+            return -1;
+        if (r->follow && r->number == 0)
+            r->number = numbers[0];
+        if (numbers[0] != r->number)
+            return 0;
+        r->count = numbers[1];
+        r->status = numbers[2];
+        return 1;
+    default:
+        if (code_frame_event(frame, r->arena, &event, err) < 0)
+            return -1;
+        /* A history whose beginning is gone begins with what is left. */
+        return r->begun || r->follow ? tell_event(r, &event, err) : 0;
+    }
+}
+
+/* Reads to the run's end. -1: the listener's error, or the caller was cancelled. */
+static int attend(struct running *r, struct error *err)
+{
+    for (;;) {
+        struct code_frame frame;
+        struct error why = {0};
+        arena_free(r->arena);
+        r->arena = arena_new();
+        int got = kernel_next(r->c, until(r), &frame, &why);
+        if (got > 0)
+            got = take(r, &frame, &why) + 1;
+        else if (got == 0)
+            got = time_is_over(r, &why) * 2;
+        if (got == 2)
+            return r->c->link == NULL ? 0 : tell_end(r, err);
+        if (got > 0 || (got == 0 && why.code == ERROR_NONE))
+            continue;
+        if (!r->left && why.code == ERROR_CODE_KERNEL_FAILED)
+            return tell_garbage(r, &why, err);
+        if (!r->left && why.code == ERROR_UNAVAILABLE && r->c->link != NULL)
+            return tell_death(r, err);
+        *err = why;
+        return -1;
+    }
+}
+
+/* --- runs that nobody listens to any more --- */
+
+struct drain {
+    struct running r;
+    struct code_place place;
+};
+
+static void drain(void *arg)
+{
+    struct drain *d = arg;
+    struct context *c = d->r.c;
+    struct code *code = c->code;
+    struct error err = {0};
+    d->r.arena = arena_new();
+    begin_interrupt(&d->r);
+    if (attend(&d->r, &err) < 0)
+        kernel_close(c); /* whoever comes next connects anew, and waits for its end */
+    arena_free(d->r.arena);
+    if (c->link != NULL)
+        sandbox_link_end(c->link);
+    context_unlock(c);
+    context_drop(c);
+    free((char *)d->place.workspace);
+    free((char *)d->place.sandbox);
+    free((char *)d->place.actor);
+    free(d);
+    code->drains--;
+    co_cond_wake_all(&code->drained);
+}
+
+/* Takes the lock over. */
+static void abandon(struct running *r)
+{
+    struct code *code = r->c->code;
+    struct drain *d = calloc(1, sizeof(*d));
+    if (d == NULL)
+        abort();
+    d->place = (struct code_place){.workspace = strdup(r->place->workspace),
+                                   .sandbox = strdup(r->place->sandbox),
+                                   .actor = strdup(r->place->actor == NULL ? "" : r->place->actor)};
+    d->r = *r;
+    d->r.place = &d->place;
+    d->r.deaf = true;
+    d->r.idle_ms = 0;
+    d->r.arena = NULL;
+    context_hold(r->c);
+    code->drains++;
+    if (co_spawn(code->loop, drain, d, NULL, NULL) < 0)
+        abort();
+}
+
+/* --- */
+
+/* Of a context that is locked; lets go of it. */
+static int carry_out(struct running *r, struct error *err)
+{
+    struct context *c = r->c;
+    sandbox_link_begin(c->link);
+    r->arena = arena_new();
+    int rc = attend(r, err);
+    arena_free(r->arena);
+    if (rc < 0 && c->link != NULL && !c->code->stopping) {
+        abandon(r);
+        return rc;
+    }
+    if (c->link != NULL)
+        sandbox_link_end(c->link);
+    if (rc < 0)
+        kernel_close(c);
+    context_unlock(c);
+    return rc;
+}
+
+static int send_run(struct context *c, const struct code_run *run, uint32_t *ret_number,
+                    struct error *err)
+{
+    _cleanup_buf_ struct buf out =
+        BUF_INIT(CODE_HEADER_SIZE + 8 + run->env.len + run->code.len + 16);
+    if (++c->last_number == 0)
+        ++c->last_number;
+    *ret_number = c->last_number;
+    code_frame_run(&out, *ret_number, run->env, run->code);
+    if (buf_check(&out, "code", err) < 0)
+        return -1;
+    return kernel_send(c, (struct slice){out.data, out.len}, err);
+}
+
+/* A kernel that has just died is found out by writing to it: then there is another. */
+static int begin(struct context *c, const struct code_place *place, const struct code_run *run,
+                 uint32_t *ret_number, struct error *err)
+{
+    struct error why = {0};
+    for (int tries = 0; tries < 2; tries++) {
+        if (kernel_ready(c, place, 'A', err) < 0)
+            return -1;
+        if (send_run(c, run, ret_number, &why) == 0)
+            return 0;
+        kernel_close(c);
+        if (why.code != ERROR_UNAVAILABLE)
+            break;
+    }
+    *err = why;
+    return -1;
+}
+
+static int check(const struct code_run *run, const struct language **ret_language,
+                 struct error *err)
+{
+    *ret_language = language_find(run->language);
+    if (run->context != NULL && run->language != NULL)
+        return error_set(err, ERROR_INVALID_ARGUMENT,
+                         "a run is in a context or in a language's default one: not both");
+    if (*ret_language == NULL)
+        return error_set(err, ERROR_CODE_LANGUAGE_UNKNOWN, "language: there is no \"%.40s\" here",
+                         run->language);
+    if (run->code.len > CODE_SOURCE_MAX)
+        return error_set(err, ERROR_PAYLOAD_TOO_LARGE, "code: is larger than %d bytes",
+                         CODE_SOURCE_MAX);
+    return 0;
+}
+
+int code_run(struct code *code, const struct code_place *place, const struct code_run *run,
+             code_listener *listener, void *ctx, struct error *err)
+{
+    _cleanup_context_ struct context *c = NULL;
+    const struct language *language;
+    uint32_t number;
+    if (check(run, &language, err) < 0 ||
+        context_find(code, place, run->context, language, &c, err) < 0 || context_lock(c, err) < 0)
+        return -1;
+    if (begin(c, place, run, &number, err) < 0) {
+        context_unlock(c);
+        return -1;
+    }
+    struct running r = {.c = c,
+                        .place = place,
+                        .number = number,
+                        .timeout_ms = run->timeout_ms,
+                        .deadline =
+                            run->timeout_ms > 0 ? loop_now(code->loop) + run->timeout_ms : 0,
+                        .idle_ms = run->idle_ms,
+                        .listener = listener,
+                        .ctx = ctx};
+    return carry_out(&r, err);
+}
+
+int code_follow(struct code *code, const struct code_place *place, const char *id, int64_t idle_ms,
+                code_listener *listener, void *ctx, struct error *err)
+{
+    _cleanup_context_ struct context *c = NULL;
+    if (context_find(code, place, id, NULL, &c, err) < 0)
+        return -1;
+    if (c->busy)
+        return error_set(err, ERROR_CONFLICT, "somebody follows what runs in this context");
+    if (!c->started)
+        return error_set(err, ERROR_CONFLICT, "nothing was run in this context yet");
+    if (context_lock(c, err) < 0)
+        return -1;
+    if (kernel_ready(c, place, 'F', err) < 0) {
+        context_unlock(c);
+        return -1;
+    }
+    if (c->last_number == 0) {
+        context_unlock(c);
+        return error_set(err, ERROR_CONFLICT, "nothing was run in this context yet");
+    }
+    struct running r = {.c = c,
+                        .place = place,
+                        .follow = true,
+                        .idle_ms = idle_ms,
+                        .listener = listener,
+                        .ctx = ctx};
+    return carry_out(&r, err);
+}

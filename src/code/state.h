@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * What the files of this folder share: contexts as they are cached here.
+ *
+ * A box is one start of one sandbox. A context is held by pointer only while a reference is held
+ * (context_hold(), context_drop()): any wait can see it forgotten.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <uthash.h>
+
+#include "base/buf.h"
+#include "code/code.h"
+#include "code/languages.h"
+#include "loop/co.h"
+#include "sandbox/link.h"
+
+enum { CONTEXT_ID_SIZE = 41, PROCESS_NAME_SIZE = 80 };
+
+struct box {
+    struct code *code;
+    char id[SANDBOX_ID_LEN + 1];
+    unsigned start;
+    bool known;   /* the agent was asked which contexts there are */
+    bool looking; /* … it is being asked */
+    unsigned refs;
+    struct context *contexts;
+    unsigned count;
+    struct co_cond looked;
+    UT_hash_handle by_id;
+};
+
+struct context {
+    struct box *box; /* NULL once it is forgotten */
+    struct code *code;
+    struct context *next;
+    char id[CONTEXT_ID_SIZE];
+    const struct language *language;
+    char *cwd, *user; /* NULL: the defaults */
+    char *env;
+    size_t env_len;
+    unsigned refs;
+    uint64_t pid, started_ms;
+    bool started; /* there is a process, as far as we know */
+    bool busy;    /* somebody works with its kernel; the next one waits at `free` */
+    bool ending;  /* it is being restarted or deleted: the kernel's end is meant */
+    struct co_cond free;
+
+    /* kernel.c's: the connection, on a watch that it keeps */
+    struct sandbox_link *link; /* NULL: none */
+    struct watch watch;
+    bool readable; /* perhaps */
+    struct co_cond arrived;
+    struct buf in;
+    size_t used;          /* of `in`, by the frame that was handed out last */
+    uint32_t last_number; /* of a run */
+    uint32_t under_way;   /* number of the run that was under way when we connected; 0: none */
+};
+
+struct code {
+    struct loop *loop;
+    struct sandboxes *sandboxes;
+    struct box *boxes; /* by id */
+    bool stopping;
+    unsigned drains; /* coroutines that bring abandoned runs to their end */
+    struct co_cond drained;
+};
+
+/* contexts.c */
+void context_hold(struct context *c);
+void context_drop(struct context *c);
+/* Takes it out of the cache; whoever holds it may go on. */
+void context_forget(struct context *c);
+/* Its kernel has gone while nobody worked with it. */
+void context_lost(struct context *c);
+/* Waits until nobody else works with its kernel; release with context_unlock(). */
+int context_lock(struct context *c, struct error *err);
+void context_unlock(struct context *c);
+/* By id; or (NULL) the default one of a language, which is made (not started) when there is none.
+ * Held. CODE_CONTEXT_NOT_FOUND. */
+int context_find(struct code *code, const struct code_place *place, const char *id,
+                 const struct language *language, struct context **ret_context, struct error *err);
+void context_process_name(const struct context *c, char name[PROCESS_NAME_SIZE]);
+
+static inline void cleanup_context(struct context **c)
+{
+    if (*c != NULL)
+        context_drop(*c);
+}
+#define _cleanup_context_ __attribute__((cleanup(cleanup_context)))
+
+/* kernel.c. All of a context that is locked. */
+/* Starts the interpreter if it does not run, and connects. mode: 'A' or 'F' (frames.h). */
+int kernel_ready(struct context *c, const struct code_place *place, char mode, struct error *err);
+/* Ends the interpreter with all that it has started, and closes the connection. */
+int kernel_kill(struct context *c, const struct code_place *place, struct error *err);
+void kernel_close(struct context *c);
+int kernel_send(struct context *c, struct slice bytes, struct error *err);
+struct code_frame;
+/* The next frame, good until the next call. 1; 0 after timeout_ms (-1: never); -1: UNAVAILABLE when
+ * the connection is lost, CODE_KERNEL_FAILED when it holds garbage. */
+int kernel_next(struct context *c, int64_t timeout_ms, struct code_frame *ret_frame,
+                struct error *err);

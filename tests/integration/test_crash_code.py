@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""kill -9 of the server's processes under code contexts: variables stay, runs go on."""
+
+import threading
+
+import pytest
+
+from cella_server import wait_until
+
+
+def run(box, code, **fields):
+    answer = box.request("POST", "/code", {"code": code, **fields}, timeout=60)
+    assert answer.status == 200, answer
+    return answer.json()
+
+
+@pytest.mark.parametrize("which", [("cellad",), ("warden",), ("cellad", "warden")])
+def test_variables_survive(server_factory, which):
+    server = server_factory()
+    box = server.create()
+    made = box.request("POST", "/code/contexts", {"workingDir": "/tmp"}, timeout=60).json()
+    run(box, "x = 'default'")
+    run(box, "y = 'own'", context=made["id"])
+    before = server.pids()
+    server.kill(*which)
+    server.wait_recovered(before, *which)
+    assert run(box, "x")["text"] == "'default'"
+    assert run(box, "y", context=made["id"])["text"] == "'own'"
+    assert sorted(c["id"] for c in box.request("GET", "/code/contexts").json()["contexts"]) == \
+        sorted(["default-python", made["id"]])
+
+
+def test_a_run_goes_on_and_can_be_followed(server_factory):
+    server = server_factory()
+    box = server.create()
+    run(box, "1")
+
+    def lose():
+        try:
+            run(box, "print('begins', flush=True)\nopen('/tmp/began', 'w')\nimport os, time\n"
+                     "while not os.path.exists('/tmp/go'): time.sleep(0.01)\nprint('ends')\nz = 5\nz")
+        except OSError:
+            pass  # the connection is cut: that is what this is about
+
+    thread = threading.Thread(target=lose)
+    thread.start()
+    wait_until(lambda: box.exec("test -e /tmp/began").exit_code == 0, 60, "the run")
+    before = server.pids()
+    server.kill("cellad")
+    server.wait_recovered(before, "cellad")
+    thread.join(60)
+    box.exec("touch /tmp/go")
+    followed = box.request("GET", "/code/contexts/default-python/run", timeout=60).json()
+    assert followed["stdout"] == "begins\nends\n" and followed["text"] == "5" and followed["executionCount"] == 2
+    assert run(box, "z")["text"] == "5"
+    again = box.request("GET", "/code/contexts/default-python/run", timeout=60).json()
+    assert again["text"] == "5" and again["executionCount"] == 3
