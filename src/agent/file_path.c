@@ -111,7 +111,17 @@ int path_open_nearest(const char *path, size_t *ret_len)
     }
 }
 
-int path_make_dirs(const char *path, int *ret_fd, struct error *err)
+/* A link that leads nowhere exists for mkdir, and not for what follows. Sets errno alone. */
+static int make_dir(int fd, const char *name, const struct path_owner *owner)
+{
+    if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
+        return 0;
+    if (mkdirat(fd, name, 0755) < 0)
+        return errno == EEXIST ? 0 : -1;
+    return owner == NULL ? 0 : fchownat(fd, name, owner->uid, owner->gid, AT_SYMLINK_NOFOLLOW);
+}
+
+int path_make_dirs(const char *path, const struct path_owner *owner, int *ret_fd, struct error *err)
 {
     if (path_check(path, err) < 0)
         return -1;
@@ -126,9 +136,7 @@ int path_make_dirs(const char *path, int *ret_fd, struct error *err)
                              path, PATH_NAME_SIZE - 1);
         memcpy(name, path + start, len - start);
         name[len - start] = '\0';
-        /* A link that leads nowhere exists for mkdir, and not for what follows. */
-        if (strcmp(name, ".") != 0 && strcmp(name, "..") != 0 && mkdirat(fd, name, 0755) < 0 &&
-            errno != EEXIST)
+        if (make_dir(fd, name, owner) < 0)
             return error_sys(err, "%.*s", len < 200 ? (int)len : 200, path);
         close(fd);
         fd = open_prefix(path, len);

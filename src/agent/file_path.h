@@ -39,5 +39,12 @@ int path_split(const char *path, struct path_place *ret_place, struct error *err
  * ends. Sets errno alone. */
 int path_open_nearest(const char *path, size_t *ret_len);
 
-/* Opens a directory (O_PATH), making it and its parents (0755) where they are missing. */
-int path_make_dirs(const char *path, int *ret_fd, struct error *err);
+struct path_owner {
+    uid_t uid;
+    gid_t gid;
+};
+
+/* Opens a directory (O_PATH), making it and its parents (0755) where they are missing; those are
+ * the owner's (NULL: root's). */
+int path_make_dirs(const char *path, const struct path_owner *owner, int *ret_fd,
+                   struct error *err);

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "agent/file_attributes.h"
 #include "agent/file_entry.h"
 #include "agent/file_path.h"
 #include "agent/file_worker.h"
@@ -33,6 +34,13 @@ int file_answer_entry(struct file_worker *worker, uint32_t id, const char *path,
                       const struct stat *st, const char *target, struct entry_names *names,
                       struct error *err)
 {
+    return file_answer_entry_with(worker, id, path, st, target, (struct slice){0}, names, err);
+}
+
+int file_answer_entry_with(struct file_worker *worker, uint32_t id, const char *path,
+                           const struct stat *st, const char *target, struct slice attributes,
+                           struct entry_names *names, struct error *err)
+{
     struct file_entry entry = {
         .path = path,
         .type = type_of(st->st_mode),
@@ -48,6 +56,7 @@ int file_answer_entry(struct file_worker *worker, uint32_t id, const char *path,
         .group = id_names_get(&names->groups, st->st_gid),
         .target = target,
         .inode = st->st_ino,
+        .attributes = attributes,
     };
     return file_answer(worker, &file_entry_schema, id, &entry, err);
 }
@@ -62,37 +71,55 @@ int file_answer_fd(struct file_worker *worker, uint32_t id, const char *path, in
     return file_answer_entry(worker, id, path, &st, NULL, &names, err);
 }
 
+/* With where a link leads, and the attributes that were asked for. `name` is in the directory fd;
+ * "": fd itself. */
+static int answer_whole(struct file_worker *worker, uint32_t id, const char *path, int fd,
+                        const char *name, const struct stat *st, const char *prefix,
+                        struct entry_names *names, struct error *err)
+{
+    char target[PATH_BYTES_MAX];
+    _cleanup_buf_ struct buf attributes = BUF_INIT(FILE_ATTRIBUTES_MAX);
+    ssize_t len = -1;
+    if (S_ISLNK(st->st_mode))
+        len = readlinkat(fd, name, target, sizeof(target) - 1);
+    else if (prefix != NULL && (S_ISREG(st->st_mode) || S_ISDIR(st->st_mode)))
+        file_attributes_get(fd, name, prefix, &attributes);
+    if (len >= 0)
+        target[len] = '\0';
+    return file_answer_entry_with(worker, id, path, st, len >= 0 ? target : NULL,
+                                  (struct slice){attributes.data, attributes.len}, names, err);
+}
+
 int file_stat(struct file_worker *worker, uint32_t id, const void *msg, struct error *err)
 {
     const struct file_ref *ref = msg;
+    bool follow = (ref->flags & FILE_NO_FOLLOW) == 0;
     if (path_check(ref->path, err) < 0)
         return -1;
-    _cleanup_fd_ int fd = path_open(ref->path, O_PATH);
+    _cleanup_fd_ int fd = path_open(ref->path, follow ? O_PATH : O_PATH | O_NOFOLLOW);
     if (fd < 0)
         return error_sys(err, "%.200s", ref->path);
-    return file_answer_fd(worker, id, ref->path, fd, err);
+    struct entry_names names = ENTRY_NAMES_INIT;
+    struct stat st;
+    if (fstat(fd, &st) < 0)
+        return error_sys(err, "%.200s", ref->path);
+    return answer_whole(worker, id, ref->path, fd, "", &st, ref->attributes, &names, err);
 }
 
 /* One name of a directory. It may be gone by now: then it is not there. */
 static int list_name(struct file_worker *worker, uint32_t id, int dir_fd, const char *name,
-                     struct entry_names *names, struct error *err)
+                     const char *attributes, struct entry_names *names, struct error *err)
 {
     struct stat st;
-    char target[PATH_BYTES_MAX];
     if (fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT) < 0) {
         if (errno == ENOENT)
             return 0;
         return error_sys(err, "%.200s", name);
     }
-    ssize_t len = -1;
-    if (S_ISLNK(st.st_mode))
-        len = readlinkat(dir_fd, name, target, sizeof(target) - 1);
-    if (len >= 0)
-        target[len] = '\0';
-    return file_answer_entry(worker, id, name, &st, len >= 0 ? target : NULL, names, err);
+    return answer_whole(worker, id, name, dir_fd, name, &st, attributes, names, err);
 }
 
-static int list_names(struct file_worker *worker, uint32_t id, DIR *dir, const char *path,
+static int list_names(struct file_worker *worker, uint32_t id, DIR *dir, const struct file_ref *ref,
                       struct entry_names *names, struct error *err)
 {
     int count = 0;
@@ -100,15 +127,15 @@ static int list_names(struct file_worker *worker, uint32_t id, DIR *dir, const c
         errno = 0;
         const struct dirent *entry = readdir(dir);
         if (entry == NULL && errno != 0)
-            return error_sys(err, "%.200s", path);
+            return error_sys(err, "%.200s", ref->path);
         if (entry == NULL)
             return 0;
         if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
             continue;
         if (++count > DIR_ENTRIES_MAX)
-            return error_set(err, ERROR_LIMIT_EXCEEDED, "%.200s: more than %d entries", path,
+            return error_set(err, ERROR_LIMIT_EXCEEDED, "%.200s: more than %d entries", ref->path,
                              DIR_ENTRIES_MAX);
-        if (list_name(worker, id, dirfd(dir), entry->d_name, names, err) < 0)
+        if (list_name(worker, id, dirfd(dir), entry->d_name, ref->attributes, names, err) < 0)
             return -1;
     }
 }
@@ -131,7 +158,7 @@ int file_list(struct file_worker *worker, uint32_t id, const void *msg, struct e
 
     struct entry_names names = ENTRY_NAMES_INIT;
     if (file_answer_entry(worker, id, ref->path, &st, NULL, &names, err) < 0 ||
-        list_names(worker, id, dir, ref->path, &names, err) < 0)
+        list_names(worker, id, dir, ref, &names, err) < 0)
         return -1;
     return file_answer(worker, &wire_ok_schema, id, NULL, err);
 }

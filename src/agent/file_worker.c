@@ -79,6 +79,7 @@ union message {
     struct file_write write;
     struct file_mkdir mkdir;
     struct file_remove remove;
+    struct file_move move;
     struct file_tree_get tree;
     struct file_watch watch;
     struct file_find find;
@@ -98,6 +99,7 @@ static const struct verb {
     {&file_write_schema, file_write, .takes_content = true},
     {&file_mkdir_schema, file_mkdir},
     {&file_remove_schema, file_remove},
+    {&file_move_schema, file_move},
     {&file_tree_schema, file_tree_get},
     {&file_tree_put_schema, file_tree_put, .takes_content = true},
     {&file_watch_schema, file_watch},

@@ -49,6 +49,7 @@ int file_read(struct file_worker *worker, uint32_t id, const void *msg, struct e
 int file_write(struct file_worker *worker, uint32_t id, const void *msg, struct error *err);
 int file_mkdir(struct file_worker *worker, uint32_t id, const void *msg, struct error *err);
 int file_remove(struct file_worker *worker, uint32_t id, const void *msg, struct error *err);
+int file_move(struct file_worker *worker, uint32_t id, const void *msg, struct error *err);
 int file_tree_get(struct file_worker *worker, uint32_t id, const void *msg, struct error *err);
 int file_tree_put(struct file_worker *worker, uint32_t id, const void *msg, struct error *err);
 int file_watch(struct file_worker *worker, uint32_t id, const void *msg, struct error *err);

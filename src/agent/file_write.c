@@ -16,6 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "agent/file_attributes.h"
 #include "agent/file_entry.h"
 #include "agent/file_new.h"
 #include "agent/file_path.h"
@@ -28,8 +29,9 @@ struct target {
     struct path_place place;
     bool exists;
     struct stat st;
-    int fd;                      /* the new content */
-    char hidden[PATH_NAME_SIZE]; /* its name while it has one; "": none */
+    int fd;                         /* the new content */
+    const struct path_owner *owner; /* whose it is to be; NULL: as it was */
+    char hidden[PATH_NAME_SIZE];    /* its name while it has one; "": none */
 };
 
 static void target_release(struct target *target)
@@ -45,7 +47,7 @@ static int find_target(struct target *target, const char *path, struct error *er
     struct path_place *place = &target->place;
     if (new_file_place(path, place, err) < 0)
         return -1;
-    if (place->dir_fd < 0 && path_make_dirs(place->dir, &place->dir_fd, err) < 0)
+    if (place->dir_fd < 0 && path_make_dirs(place->dir, target->owner, &place->dir_fd, err) < 0)
         return -1;
     return new_file_look(place, path, &target->exists, &target->st, err);
 }
@@ -84,16 +86,35 @@ static int give_name(struct target *target, const char *path, struct error *err)
     return 0;
 }
 
+/* The owner before the mode, which takes setuid bits away; then whatever else it is to have. */
+static int set_attributes(const struct target *target, const struct file_write *write,
+                          struct error *err)
+{
+    struct stat old = target->st;
+    if (target->owner != NULL) {
+        old.st_uid = target->owner->uid;
+        old.st_gid = target->owner->gid;
+        if (!target->exists)
+            old.st_mode = S_IFREG | 0644;
+    }
+    bool as_before = target->exists || target->owner != NULL;
+    if (new_file_attributes(target->fd, write->mode, as_before ? &old : NULL, write->path, err) < 0)
+        return -1;
+    return file_attributes_set(target->fd, write->attributes, write->path, err);
+}
+
 int file_write(struct file_worker *worker, uint32_t id, const void *msg, struct error *err)
 {
     const struct file_write *write = msg;
+    struct path_owner owner;
     _cleanup_(target_release) struct target target = {.place = {.dir_fd = -1}, .fd = -1};
+    if (write->user != NULL && file_owner(write->user, &owner, err) < 0)
+        return -1;
+    target.owner = write->user != NULL ? &owner : NULL;
     if (path_check(write->path, err) < 0 || path_check_mode(write->path, write->mode, err) < 0 ||
         find_target(&target, write->path, err) < 0 || open_content(&target, write->path, err) < 0 ||
         new_file_receive(worker, target.fd, write->path, NULL, err) < 0 ||
-        new_file_attributes(target.fd, write->mode, target.exists ? &target.st : NULL, write->path,
-                            err) < 0 ||
-        give_name(&target, write->path, err) < 0)
+        set_attributes(&target, write, err) < 0 || give_name(&target, write->path, err) < 0)
         return -1;
     return file_answer_fd(worker, id, write->path, target.fd, err);
 }

@@ -173,7 +173,7 @@ static int make_file(struct file_worker *worker, int dir, const struct recipe *r
     if (assemble(worker, dir, recipe, fd, err) < 0 ||
         new_file_attributes(fd, about->mode, exists ? &old : NULL, about->path, err) < 0)
         return -1;
-    if (dir_fd < 0 && path_make_dirs(place.dir, &dir_fd, err) < 0)
+    if (dir_fd < 0 && path_make_dirs(place.dir, NULL, &dir_fd, err) < 0)
         return -1;
     if (new_file_replace(fd, dir_fd, place.name, about->path, err) < 0)
         return -1;

@@ -89,6 +89,7 @@ enum {
     EXTERNAL_ID_MAX = 64,
     DISPLAY_NAME_MAX = 255,
     BLAXEL_SPEC_MAX = 16 * 1024,
+    E2B_SPEC_MAX = 32 * 1024,
     GROUPS_MAX = 1000, /* of one workspace */
     GROUP_SANDBOXES_MAX = 1000,
     GROUP_SPEC_MAX = 128 * 1024, /* what its sandboxes inherit, as JSON text */
@@ -166,6 +167,7 @@ enum {
 
     OUTPUT_TIMES_MAX = 8 * 1024, /* bytes of marks that tell when output came, per stream */
     FILE_WORKERS_MAX = 32,
+    FILE_ATTRIBUTES_MAX = 16 * 1024, /* bytes of extended attributes, of one file */
     DIR_ENTRIES_MAX = 100 * 1000,
 
     /* Trees of files */

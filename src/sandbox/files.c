@@ -15,8 +15,15 @@ int sandbox_file_stat(struct sandboxes *s, const char *workspace, const char *na
                       const char *path, struct arena *arena, struct file_entry *ret_entry,
                       struct error *err)
 {
-    struct file_ref request = {.path = path};
-    return transfer_ask(s, workspace, name, &file_stat_schema, &request, &file_entry_schema, arena,
+    return sandbox_file_look(s, workspace, name, &(struct file_ref){.path = path}, arena, ret_entry,
+                             err);
+}
+
+int sandbox_file_look(struct sandboxes *s, const char *workspace, const char *name,
+                      const struct file_ref *request, struct arena *arena,
+                      struct file_entry *ret_entry, struct error *err)
+{
+    return transfer_ask(s, workspace, name, &file_stat_schema, request, &file_entry_schema, arena,
                         ret_entry, err);
 }
 
@@ -25,7 +32,22 @@ int sandbox_file_mkdir(struct sandboxes *s, const char *workspace, const char *n
                        struct file_entry *ret_entry, struct error *err)
 {
     struct file_mkdir request = {.path = path, .mode = mode};
-    return transfer_ask(s, workspace, name, &file_mkdir_schema, &request, &file_entry_schema, arena,
+    return sandbox_file_make_dir(s, workspace, name, &request, arena, ret_entry, err);
+}
+
+int sandbox_file_make_dir(struct sandboxes *s, const char *workspace, const char *name,
+                          const struct file_mkdir *request, struct arena *arena,
+                          struct file_entry *ret_entry, struct error *err)
+{
+    return transfer_ask(s, workspace, name, &file_mkdir_schema, request, &file_entry_schema, arena,
+                        ret_entry, err);
+}
+
+int sandbox_file_move(struct sandboxes *s, const char *workspace, const char *name,
+                      const struct file_move *request, struct arena *arena,
+                      struct file_entry *ret_entry, struct error *err)
+{
+    return transfer_ask(s, workspace, name, &file_move_schema, request, &file_entry_schema, arena,
                         ret_entry, err);
 }
 
@@ -57,10 +79,18 @@ int sandbox_file_list(struct sandboxes *s, const char *workspace, const char *na
                       const char *path, struct arena *arena, struct file_entry *ret_dir,
                       struct file_entry **ret_items, size_t *ret_count, struct error *err)
 {
+    return sandbox_file_list_of(s, workspace, name, &(struct file_ref){.path = path}, arena,
+                                ret_dir, ret_items, ret_count, err);
+}
+
+int sandbox_file_list_of(struct sandboxes *s, const char *workspace, const char *name,
+                         const struct file_ref *request, struct arena *arena,
+                         struct file_entry *ret_dir, struct file_entry **ret_items,
+                         size_t *ret_count, struct error *err)
+{
     _cleanup_transfer_ struct file_transfer *t = NULL;
-    struct file_ref request = {.path = path};
     if (transfer_open(s, workspace, name, &t, err) < 0 ||
-        transfer_send(t, &file_list_schema, &request, err) < 0 ||
+        transfer_send(t, &file_list_schema, request, err) < 0 ||
         transfer_answer(t, &file_entry_schema, arena, ret_dir, err) < 0)
         return -1;
     struct frame_header last;
@@ -116,10 +146,17 @@ int file_read_next(struct file_transfer *t, size_t *ret_len, struct error *err)
 int file_write_begin(struct sandboxes *s, const char *workspace, const char *name, const char *path,
                      uint64_t mode, struct file_transfer **ret_transfer, struct error *err)
 {
-    _cleanup_transfer_ struct file_transfer *t = NULL;
     struct file_write request = {.path = path, .mode = mode};
+    return file_write_open(s, workspace, name, &request, ret_transfer, err);
+}
+
+int file_write_open(struct sandboxes *s, const char *workspace, const char *name,
+                    const struct file_write *request, struct file_transfer **ret_transfer,
+                    struct error *err)
+{
+    _cleanup_transfer_ struct file_transfer *t = NULL;
     if (transfer_open(s, workspace, name, &t, err) < 0 ||
-        transfer_send(t, &file_write_schema, &request, err) < 0)
+        transfer_send(t, &file_write_schema, request, err) < 0)
         return -1;
     *ret_transfer = steal_ptr(t);
     return 0;

@@ -474,6 +474,8 @@ SCHEMA(agent_timed_schema, AGENT_TIMED, struct agent_timed, timed_fields);
 
 static const struct wire_field file_ref_fields[] = {
     STR_REQUIRED(1, struct file_ref, path, PATH_BYTES_MAX),
+    U64(2, struct file_ref, flags),
+    STR(3, struct file_ref, attributes, NAME_BYTES_MAX),
 };
 SCHEMA(file_stat_schema, FILE_STAT, struct file_ref, file_ref_fields);
 SCHEMA(file_list_schema, FILE_LIST, struct file_ref, file_ref_fields);
@@ -488,14 +490,25 @@ SCHEMA(file_read_schema, FILE_READ, struct file_read, file_read_fields);
 static const struct wire_field file_write_fields[] = {
     STR_REQUIRED(1, struct file_write, path, PATH_BYTES_MAX),
     U64(2, struct file_write, mode),
+    STR(3, struct file_write, user, NAME_BYTES_MAX),
+    STRV(4, struct file_write, attributes, FILE_ATTRIBUTES_MAX),
 };
 SCHEMA(file_write_schema, FILE_WRITE, struct file_write, file_write_fields);
 
 static const struct wire_field file_mkdir_fields[] = {
     STR_REQUIRED(1, struct file_mkdir, path, PATH_BYTES_MAX),
     U64(2, struct file_mkdir, mode),
+    STR(3, struct file_mkdir, user, NAME_BYTES_MAX),
+    U64(4, struct file_mkdir, flags),
 };
 SCHEMA(file_mkdir_schema, FILE_MKDIR, struct file_mkdir, file_mkdir_fields);
+
+static const struct wire_field file_move_fields[] = {
+    STR_REQUIRED(1, struct file_move, path, PATH_BYTES_MAX),
+    STR_REQUIRED(2, struct file_move, destination, PATH_BYTES_MAX),
+    STR(3, struct file_move, user, NAME_BYTES_MAX),
+};
+SCHEMA(file_move_schema, FILE_MOVE, struct file_move, file_move_fields);
 
 static const struct wire_field file_remove_fields[] = {
     STR_REQUIRED(1, struct file_remove, path, PATH_BYTES_MAX),
@@ -515,6 +528,7 @@ static const struct wire_field file_entry_fields[] = {
     STR_REQUIRED(9, struct file_entry, group, NAME_BYTES_MAX),
     STR(10, struct file_entry, target, PATH_BYTES_MAX),
     U64(11, struct file_entry, inode),
+    STRV(12, struct file_entry, attributes, FILE_ATTRIBUTES_MAX),
 };
 SCHEMA(file_entry_schema, FILE_ENTRY, struct file_entry, file_entry_fields);
 SCHEMA_EMPTY(file_end_schema, FILE_END);
@@ -758,6 +772,7 @@ const struct wire_schema *const wire_schemas[] = {
     &file_write_schema,
     &file_mkdir_schema,
     &file_remove_schema,
+    &file_move_schema,
     &file_entry_schema,
     &file_end_schema,
     &file_tree_schema,

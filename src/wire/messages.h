@@ -125,6 +125,7 @@ enum wire_type {
     FILE_FIND = 143,  /* struct file_find → FILE_MATCH …, FILE_FOUND */
     FILE_MATCH = 144, /* struct file_match */
     FILE_FOUND = 145, /* struct file_found */
+    FILE_MOVE = 146,  /* struct file_move → FILE_ENTRY of what it is now */
 
     UPLOAD_START = 150, /* struct file_write → UPLOAD_ABOUT */
     UPLOAD_PART = 151,  /* struct upload_part, then FILE_DATA …, FILE_END → UPLOAD_PART_ABOUT */
@@ -671,8 +672,15 @@ struct agent_timed {
 
 /* --- agent: files. All paths are absolute inside the sandbox --- */
 
+enum file_ref_flags {
+    FILE_NO_FOLLOW = 1 << 0, /* a link at the end is what is looked at, not where it leads */
+};
+
 struct file_ref {
     const char *path;
+    uint64_t flags;         /* enum file_ref_flags; FILE_STAT's */
+    const char *attributes; /* FILE_STAT, FILE_LIST: extended attributes that begin with this are
+                             * wanted ("user.note."); NULL: none */
 };
 
 struct file_read {
@@ -686,11 +694,26 @@ enum { FILE_MODE_DEFAULT = 0xffffffff }; /* as an existing file has it; else 064
 struct file_write {
     const char *path; /* parent directories are made. The file appears whole, at FILE_END, or not */
     uint64_t mode;    /* FILE_MODE_DEFAULT or 0…07777 */
+    const char *user; /* whose it is to be, with the parents that are made; NULL: as it was */
+    struct slice attributes; /* "user.name=value" …: extended ones that it is to have */
+};
+
+enum file_mkdir_flags {
+    MKDIR_NEW = 1 << 0, /* ALREADY_EXISTS when it does */
 };
 
 struct file_mkdir {
     const char *path; /* parents too; an existing directory is fine */
     uint64_t mode;
+    const char *user; /* as file_write's */
+    uint64_t flags;   /* enum file_mkdir_flags */
+};
+
+/* As rename(2): what is at the destination is replaced when it can be. Parents are made. */
+struct file_move {
+    const char *path;
+    const char *destination;
+    const char *user; /* whose parents that are made are to be */
 };
 
 struct file_remove {
@@ -711,8 +734,9 @@ struct file_entry {
     const char
         *owner; /* names from the sandbox's /etc/passwd and group; the number if there is none */
     const char *group;
-    const char *target; /* of a symlink */
-    uint64_t inode;     /* with size and mtime: changes whenever the content was replaced */
+    const char *target;      /* of a symlink */
+    uint64_t inode;          /* with size and mtime: changes whenever the content was replaced */
+    struct slice attributes; /* those that were asked for: "user.name=value" … */
 };
 
 /* --- agent: trees --- */
@@ -920,7 +944,7 @@ extern const struct wire_schema file_stat_schema, file_list_schema, file_read_sc
     file_write_schema, file_mkdir_schema, file_remove_schema, file_entry_schema, file_end_schema;
 extern const struct wire_schema file_tree_schema, file_tree_end_schema, file_tree_put_schema,
     file_tree_item_schema, file_watch_schema, file_event_schema, file_find_schema,
-    file_match_schema, file_found_schema;
+    file_match_schema, file_found_schema, file_move_schema;
 extern const struct wire_schema upload_start_schema, upload_part_schema, upload_complete_schema,
     upload_abort_schema, upload_parts_schema, upload_list_schema, upload_about_schema,
     upload_part_about_schema;
