@@ -55,7 +55,8 @@ static int check_request(struct sandboxes *s, const struct sandbox_clone *reques
                          struct trust_options *security, struct error *err)
 {
     const struct sandbox_metadata metadata = {row->labels, request->external_id,
-                                              request->display_name, request->blaxel_spec};
+                                              request->display_name, request->blaxel_spec,
+                                              request->e2b_spec};
     struct sandbox_resources resources = {
         .cpu = row->cpu, .memory = row->memory, .disk = row->disk};
     struct spec_limits limits;
@@ -119,6 +120,7 @@ int sandboxes_clone(struct sandboxes *s, const struct sandbox_clone *request, st
         .external_id = request->external_id,
         .display_name = request->display_name,
         .blaxel_spec = or_else(request->blaxel_spec, source.metadata.blaxel_spec),
+        .e2b_spec = or_else(request->e2b_spec, source.metadata.e2b_spec),
         .clone_of = source.id,
         .trust_level = trust_level_text(security.level),
         .lifespan = &lifespan,

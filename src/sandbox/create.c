@@ -282,6 +282,7 @@ int sandbox_create_row(struct sandboxes *s, const struct sandbox_create *request
         .external_id = request->metadata.external_id,
         .display_name = request->metadata.display_name,
         .blaxel_spec = request->metadata.blaxel_spec,
+        .e2b_spec = request->metadata.e2b_spec,
         .trust_level = trust_level_text(security.level),
         .security = trust_text(&security, arena),
         .lifespan = lifespan,

@@ -19,6 +19,29 @@ int sandboxes_get(struct sandboxes *s, const char *workspace, const char *name, 
     return 0;
 }
 
+int sandboxes_get_by_id(struct sandboxes *s, const char *id, struct arena *arena,
+                        struct sandbox_info *ret_info, struct error *err)
+{
+    struct sandbox *sb;
+    HASH_FIND(by_id, s->ids, id, strlen(id), sb);
+    if (sb == NULL || sb->status == SANDBOX_DELETING)
+        return error_set(err, ERROR_SANDBOX_NOT_FOUND, "there is no sandbox \"%.63s\"", id);
+    sandbox_info(sb, arena, ret_info);
+    return 0;
+}
+
+const char *sandboxes_search(struct sandboxes *s, bool (*is_it)(const char *id, void *ctx),
+                             void *ctx, struct arena *arena)
+{
+    struct sandbox *sb, *next;
+    HASH_ITER(by_id, s->ids, sb, next)
+    {
+        if (is_it(sb->id, ctx))
+            return arena_strdup(arena, sb->id);
+    }
+    return NULL;
+}
+
 bool sandboxes_has(struct sandboxes *s, const char *id)
 {
     struct sandbox *sb;

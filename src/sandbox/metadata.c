@@ -101,6 +101,9 @@ int metadata_check(const struct sandbox_metadata *metadata, struct error *err)
                          DISPLAY_NAME_MAX);
     if (spec != NULL && strlen(spec) > BLAXEL_SPEC_MAX)
         return error_set(err, ERROR_PAYLOAD_TOO_LARGE, "spec: more than %d bytes", BLAXEL_SPEC_MAX);
+    if (metadata->e2b_spec != NULL && strlen(metadata->e2b_spec) > E2B_SPEC_MAX)
+        return error_set(err, ERROR_PAYLOAD_TOO_LARGE,
+                         "metadata and network: more than %d bytes together", E2B_SPEC_MAX);
     return 0;
 }
 
@@ -131,6 +134,7 @@ int metadata_copy(const struct sandbox_metadata *from, struct sandbox_metadata *
     bool texts = copy_text(from->external_id, &copy.external_id);
     texts = copy_text(from->display_name, &copy.display_name) && texts;
     texts = copy_text(from->blaxel_spec, &copy.blaxel_spec) && texts;
+    texts = copy_text(from->e2b_spec, &copy.e2b_spec) && texts;
     if (labels == NULL || !texts) {
         metadata_release(&copy);
         return -1;
@@ -147,5 +151,6 @@ void metadata_release(struct sandbox_metadata *metadata)
     free((char *)metadata->external_id);
     free((char *)metadata->display_name);
     free((char *)metadata->blaxel_spec);
+    free((char *)metadata->e2b_spec);
     *metadata = (struct sandbox_metadata){0};
 }

@@ -91,7 +91,7 @@ static int copy_strings(struct sandbox *sb, const struct store_sandbox *row)
         .cpu = row->cpu, .memory = row->memory, .disk = row->disk};
     resources_unpack(row->resources, &resources);
     struct sandbox_metadata metadata = {row->labels, row->external_id, row->display_name,
-                                        row->blaxel_spec};
+                                        row->blaxel_spec, row->e2b_spec};
     if (metadata_copy(&metadata, &sb->metadata) < 0 ||
         resources_copy(&resources, &sb->resources) < 0 ||
         (row->clone_of != NULL && sb->clone_of == NULL) || sb->id == NULL ||
@@ -264,6 +264,7 @@ static struct sandbox_metadata metadata_info(const struct sandbox_metadata *from
         .external_id = dup_or_null(arena, from->external_id),
         .display_name = dup_or_null(arena, from->display_name),
         .blaxel_spec = dup_or_null(arena, from->blaxel_spec),
+        .e2b_spec = dup_or_null(arena, from->e2b_spec),
     };
 }
 
@@ -400,6 +401,7 @@ void sandbox_row(const struct sandbox *sb, struct arena *arena, struct store_san
         .external_id = info.metadata.external_id,
         .display_name = info.metadata.display_name,
         .blaxel_spec = info.metadata.blaxel_spec,
+        .e2b_spec = info.metadata.e2b_spec,
         .revision = info.revision,
         .clone_of = dup_or_null(arena, sb->clone_of),
         .unsettled = sb->unsettled,

@@ -53,6 +53,7 @@ struct sandbox_metadata {
     const char *external_id; /* the client's own name for it, unique in the workspace; NULL: none */
     const char *display_name; /* NULL: none */
     const char *blaxel_spec;  /* JSON text that the Blaxel facade keeps here; NULL: none */
+    const char *e2b_spec;     /* the same, E2B's */
 };
 
 struct sandbox_event {
@@ -147,6 +148,15 @@ int sandboxes_get(struct sandboxes *s, const char *workspace, const char *name, 
 /* Whether there is one of that id, in any workspace. */
 bool sandboxes_has(struct sandboxes *s, const char *id);
 
+/* By its id alone, in whatever workspace it is: for callers whom the sandbox itself lets in.
+ * SANDBOX_NOT_FOUND. */
+int sandboxes_get_by_id(struct sandboxes *s, const char *id, struct arena *arena,
+                        struct sandbox_info *ret_info, struct error *err);
+
+/* The id of a sandbox, of any workspace, that `is_it` says yes to; in the arena. NULL: none. */
+const char *sandboxes_search(struct sandboxes *s, bool (*is_it)(const char *id, void *ctx),
+                             void *ctx, struct arena *arena);
+
 /* By the client's own name for it. SANDBOX_NOT_FOUND. */
 int sandboxes_get_external(struct sandboxes *s, const char *workspace, const char *external_id,
                            struct arena *arena, struct sandbox_info *ret_info, struct error *err);
@@ -186,6 +196,7 @@ struct sandbox_clone {
     const struct slice *labels;             /* NULL: as the source has them */
     const char *external_id, *display_name; /* NULL: none; never the source's */
     const char *blaxel_spec;                /* NULL: as the source has it */
+    const char *e2b_spec;                   /* the same */
     const bool *enabled;                    /* NULL: as the source has it */
     struct trust_request security;          /* zeros: as the source has it */
     struct network_request network;         /* zeros: as the source has it */
@@ -216,9 +227,10 @@ struct sandbox_update {
     const struct slice *env;            /* NULL: as it is. Commands started from now on see it */
     const struct slice *labels;         /* NULL: as they are */
     bool merge; /* env and labels change those that they name; an item without '=' goes */
-    const char *external_id; /* NULL: as it is; "": none. The same for the next two */
+    const char *external_id; /* NULL: as it is; "": none. The same for the next three */
     const char *display_name;
     const char *blaxel_spec;
+    const char *e2b_spec;
     const bool *enabled; /* another value than before stops or starts it; NULL: as it is */
     struct trust_request security;          /* zeros, or what it has: INVALID_ARGUMENT */
     struct network_request network;         /* zeros: as it is. It holds for what is open too */

@@ -179,6 +179,7 @@ static int plan_change(const struct sandbox *sb, const struct sandbox_update *re
         .external_id = or_else(request->external_id, had->external_id),
         .display_name = or_else(request->display_name, had->display_name),
         .blaxel_spec = or_else(request->blaxel_spec, had->blaxel_spec),
+        .e2b_spec = or_else(request->e2b_spec, had->e2b_spec),
     };
     if (request->image != NULL && strcmp(request->image, sb->image) != 0)
         return error_set(err, ERROR_INVALID_ARGUMENT,
@@ -342,9 +343,9 @@ static bool changes_others(const struct sandbox_update *request)
     return resources_given(&request->resources) || request->factor != 0 ||
            request->auto_lower != NULL || request->env != NULL || request->labels != NULL ||
            request->external_id != NULL || request->display_name != NULL ||
-           request->blaxel_spec != NULL || request->enabled != NULL || request->image != NULL ||
-           request->security.level != NULL || request->security.given != 0 ||
-           request->lifespan != NULL;
+           request->blaxel_spec != NULL || request->e2b_spec != NULL || request->enabled != NULL ||
+           request->image != NULL || request->security.level != NULL ||
+           request->security.given != 0 || request->lifespan != NULL;
 }
 
 static const char *event_text(const struct sandbox_update *request)

@@ -66,6 +66,7 @@ static int put_row(struct sql_db *db, const struct store_sandbox *row, struct er
         PARAM_BYTES(resources),
         PARAM_BYTES(auto_lower),
         PARAM_BYTES(network),
+        PARAM_TEXT(row->e2b_spec),
     };
     if (sql_run(db, SQL_SANDBOX_PUT, params, ARRAY_LEN(params), "storing a sandbox", err) == 0)
         return give_revision(db, row->revision, err);
@@ -278,6 +279,7 @@ static int load_sandbox(void *ctx, sqlite3_stmt *row, struct error *err)
         .resources = bytes(row, 23),
         .auto_lower = bytes(row, 24),
         .network = bytes(row, 25),
+        .e2b_spec = text(row, 26),
     };
     if (load->to->sandbox(load->to->ctx, &sandbox, err) < 0)
         return -1;

@@ -229,6 +229,7 @@ const struct migration schema_migrations[] = {
          "  certificate TEXT NOT NULL,"
          "  sealed_key BLOB NOT NULL"
          ") STRICT, WITHOUT ROWID;"},
+    {16, "ALTER TABLE sandbox ADD COLUMN e2b_spec TEXT;"},
 };
 const size_t schema_migration_count = ARRAY_LEN(schema_migrations);
 

@@ -46,6 +46,7 @@ struct store_sandbox {
     const char *created_by, *updated_by;
     struct slice labels;                                  /* "key=value" list */
     const char *external_id, *display_name, *blaxel_spec; /* NULL: none */
+    const char *e2b_spec;                                 /* the same */
     uint64_t revision;                                    /* from the same sequence as events' */
     const char *clone_of; /* id of the sandbox whose files it is still to be given; NULL: none */
     bool unsettled;       /* its limits are being changed, and may be any of two */
