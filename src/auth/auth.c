@@ -19,6 +19,7 @@
 #include <sys/random.h>
 #include <time.h>
 
+#include "auth/box_token.h"
 #include "auth/state.h"
 #include "auth/workspaces.h"
 #include "base/cleanup.h"
@@ -339,6 +340,9 @@ int auth_check(struct auth *auth, const char *credential, const char *peer, unsi
         return error_set(err, ERROR_UNAUTHORIZED, "no API key: " HOW_TO);
     struct principal principal;
     struct key *key = NULL;
+    char plain[AUTH_KEY_SIZE];
+    if (auth_key_from_e2b(credential, plain))
+        credential = plain;
     bool is_token = strchr(credential, '.') != NULL; /* no key has a dot */
     enum verdict verdict =
         (is_token ? judge_token : judge_key)(auth, credential, &key, &principal, err);

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * Tokens that open one sandbox from inside a client library, without an API key: E2B's and
+ * Scalebox's clients are given one when they make a sandbox, and show it with every call into it.
+ *
+ * A token is derived from the server's secret and the sandbox's id, so there is nothing to store;
+ * it lives exactly as long as the sandbox, and a clone has another one.
+ */
+
+#include <stdbool.h>
+
+#include "auth/auth.h"
+
+enum { BOX_TOKEN_SIZE = 65 }; /* 64 hexadecimal digits */
+
+void auth_box_token(const struct auth *auth, const char *sandbox_id, char out[BOX_TOKEN_SIZE]);
+
+/* UNAUTHORIZED unless the token (NULL: none) is the sandbox's; wrong ones are counted as wrong keys
+ * are, TOO_MANY_ATTEMPTS. */
+int auth_box_check(struct auth *auth, const char *sandbox_id, const char *token, const char *peer,
+                   struct error *err);
+
+/* Whether `signature` is "v1_" and the unpadded base64 of the SHA-256 of "<text>:<token>", or (with
+ * an expiry) of "<text>:<token>:<expires>": how E2B's clients sign addresses. */
+bool auth_box_signed(const struct auth *auth, const char *sandbox_id, const char *text,
+                     const char *expires, const char *signature);
+/* A signature that is nobody's: counts it, and returns UNAUTHORIZED or TOO_MANY_ATTEMPTS. */
+int auth_box_refuse(struct auth *auth, const char *peer, const char *what, struct error *err);
+
+/* --- keys as E2B's clients want them to look --- */
+
+enum { E2B_KEY_SIZE = 2 * AUTH_KEY_SIZE + 8 };
+/* "e2b_" and the key in hexadecimal: the same key, spelt so that clients that check the form of a
+ * key before they send it (^e2b_[0-9a-f]+$) take it. */
+void auth_key_to_e2b(const char *key, char out[E2B_KEY_SIZE]);
+/* The key in that form; false: it is none. */
+bool auth_key_from_e2b(const char *text, char out[AUTH_KEY_SIZE]);
