@@ -14,6 +14,7 @@
 #include "api/call.h"
 #include "api/credential.h"
 #include "api/dialect.h"
+#include "api/e2b/door.h"
 #include "api/group_path.h"
 #include "api/live.h"
 #include "api/origin.h"
@@ -91,7 +92,8 @@ static int serve_host(struct http_exchange *x, const struct api *api, const stru
                       struct error *err)
 {
     struct port_host host;
-    if (api->domain != NULL && port_host_parse(http_request(x)->host, api->domain, &host)) {
+    if (dialect != &dialect_e2b_envd && api->domain != NULL &&
+        port_host_parse(http_request(x)->host, api->domain, &host)) {
         const struct port_visit visit = {.sandbox_id = host.sandbox_id, .port = host.port};
         return port_serve(x, api, &visit, err);
     }
@@ -101,10 +103,19 @@ static int serve_host(struct http_exchange *x, const struct api *api, const stru
     return dispatch(x, api, dialect, err);
 }
 
+/* By the sandbox that the request is for, or by its path. */
+static const struct dialect *dialect_for(struct http_exchange *x, const struct api *api)
+{
+    struct e2b_visit visit;
+    if (e2b_visits(x, api, &visit))
+        return &dialect_e2b_envd;
+    return dialect_of(http_request(x)->path);
+}
+
 int api_handle(struct http_exchange *x, void *ctx, struct error *err)
 {
     const struct http_request *request = http_request(x);
-    const struct dialect *dialect = dialect_of(request->path);
+    const struct dialect *dialect = dialect_for(x, ctx);
     if (serve_host(x, ctx, dialect, err) == 0)
         return 0;
     if (err->code == ERROR_INTERNAL)

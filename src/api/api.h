@@ -17,6 +17,7 @@
 #include "sandbox/sandbox.h"
 
 struct live_calls;
+struct connect_watchers;
 
 /* All borrowed: they live at least as long as the server that uses the API. */
 struct api {
@@ -26,6 +27,7 @@ struct api {
     struct webhook *webhook;
     struct auth *auth;
     struct live_calls *live;
+    struct connect_watchers *watchers;
     const char *public_url; /* "https://cella.example"; NULL: as the request's Host field says */
     /* Pages that may read answers: "*", or "https://app.example, …"; NULL: only the API's own. */
     const char *cors_origin;

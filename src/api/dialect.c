@@ -8,23 +8,34 @@
 
 #include "api/blaxel/errors.h"
 #include "api/blaxel/routes.h"
+#include "api/e2b/errors.h"
+#include "api/e2b/routes.h"
 #include "api/routes.h"
 #include "base/cleanup.h"
 
-const struct dialect dialect_cella = {api_routes, &api_route_count, NULL};
-const struct dialect dialect_blaxel = {blaxel_routes, &blaxel_route_count, blaxel_reply_error};
+const struct dialect dialect_cella = {api_routes, &api_route_count, NULL, "cella"};
+const struct dialect dialect_blaxel = {blaxel_routes, &blaxel_route_count, blaxel_reply_error,
+                                       "blaxel"};
 const struct dialect dialect_blaxel_box = {blaxel_box_routes, &blaxel_box_route_count,
-                                           blaxel_box_reply_error};
+                                           blaxel_box_reply_error, "blaxel"};
 const struct dialect dialect_preview = {preview_routes, &preview_route_count,
-                                        blaxel_box_reply_error};
+                                        blaxel_box_reply_error, "blaxel"};
 
-const struct dialect *const dialects[] = {&dialect_cella, &dialect_blaxel, &dialect_blaxel_box,
-                                          &dialect_preview};
+const struct dialect dialect_e2b = {e2b_routes, &e2b_route_count, e2b_reply_error, "e2b"};
+const struct dialect dialect_e2b_envd = {e2b_envd_routes, &e2b_envd_route_count,
+                                         e2b_envd_reply_error, "e2b-envd"};
+
+const struct dialect *const dialects[] = {&dialect_cella,   &dialect_blaxel, &dialect_blaxel_box,
+                                          &dialect_preview, &dialect_e2b,    &dialect_e2b_envd};
 const size_t dialect_count = ARRAY_LEN(dialects);
 
 /* The control plane's resources, below /v0. The seed's are in the singular. */
 static const char *const blaxel_resources[] = {"sandboxes", "volumes", "drives", "images",
                                                "snapshots"};
+
+/* The first segments of E2B's. */
+static const char *const e2b_firsts[] = {"v2",        "v3",      "sandboxes",     "snapshots",
+                                         "templates", "volumes", "volumecontent", "secrets"};
 
 static bool takes(const char **path, const char *segment)
 {
@@ -48,6 +59,11 @@ const struct dialect *dialect_of(const char *path)
     }
     if (takes(&path, "preview"))
         return &dialect_preview;
+    if (takes(&path, "files"))
+        return &dialect_e2b_envd;
+    for (size_t i = 0; i < ARRAY_LEN(e2b_firsts); i++)
+        if (takes(&path, e2b_firsts[i]))
+            return &dialect_e2b;
     if (*path == '/')
         path += 1 + strcspn(path + 1, "/");
     return takes(&path, "sandboxes") ? &dialect_blaxel_box : &dialect_cella;

@@ -15,6 +15,7 @@ struct dialect {
     const size_t *count;
     /* Answers with *why, before which nothing was answered. NULL: as the server itself does. */
     int (*reply_error)(struct http_exchange *x, const struct error *why, struct error *err);
+    const char *name; /* for people and tests */
 };
 
 extern const struct dialect dialect_cella;      /* everything that is none of the others */
@@ -22,9 +23,13 @@ extern const struct dialect dialect_blaxel;     /* Blaxel's control plane: /v0/s
 extern const struct dialect dialect_blaxel_box; /* … and inside: /{workspace}/sandboxes/{name}/… */
 extern const struct dialect dialect_preview;    /* /preview/{id}/…: for those without a key */
 
+extern const struct dialect dialect_e2b;      /* E2B's control plane: /sandboxes, /v2 … */
+extern const struct dialect dialect_e2b_envd; /* … and inside: by fields or host, and /files */
+
 /* All of them. */
 extern const struct dialect *const dialects[];
 extern const size_t dialect_count;
 
-/* path is the request's, still encoded. */
+/* path is the request's, still encoded. Which requests are for the inside of a sandbox of E2B's is
+ * not told by it alone (e2b/door.h). */
 const struct dialect *dialect_of(const char *path);

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "api/api.h"
+#include "api/connect/watchers.h"
 #include "api/live.h"
 #include "api/port_callback.h"
 #include "api/secret_source.h"
@@ -54,6 +55,7 @@ struct cellad {
     struct tls_context *tls; /* NULL: plain HTTP only */
     const char *overcommit, *capacity, *network_private;
     struct live_calls live;
+    struct connect_watchers watchers;
     struct api api;
     struct watch signals;
     int signal_fd;
@@ -216,6 +218,7 @@ static int open_parts(struct cellad *d, const char *data, bool open_to_all, unsi
     d->api.code = d->code;
     d->api.auth = d->auth;
     d->api.live = &d->live;
+    d->api.watchers = &d->watchers;
     d->doors = port_doors_new(&d->api);
     sandboxes_set_host_ports(d->sandboxes, d->host_ports.from, d->host_ports.to);
     return co_spawn(d->loop, serve, d, NULL, err);
@@ -258,6 +261,7 @@ int cellad_main(int argc, char **argv)
     http_server_free(d.server);
     tls_context_free(d.tls);
     code_free(d.code);
+    connect_watchers_release(&d.watchers);
     sandboxes_free(d.sandboxes);
     port_doors_free(d.doors);
     webhook_free(d.webhook);

@@ -18,14 +18,15 @@
 #include "base/limits.h"
 #include "http/range.h"
 
-/* `left` is what Content-Length promised. A file that grows meanwhile is cut there; one that
+/* `left` is what Content-Length promised, `first` the length of a piece that was announced already.
+ * A file that grows meanwhile is cut there; one that
  * shrinks can only be told by cutting the connection. */
 static int send_bytes(struct http_exchange *x, struct file_transfer *t, uint64_t left,
-                      bool promised, struct error *err)
+                      bool promised, size_t first, struct error *err)
 {
-    size_t len;
-    for (;;) {
-        if (file_read_next(t, &len, err) < 0)
+    size_t len = first;
+    for (;; len = 0) {
+        if (len == 0 && file_read_next(t, &len, err) < 0)
             return -1;
         if (len > left)
             len = left;
@@ -128,6 +129,11 @@ int file_send_raw(struct http_exchange *x, const struct file_place *place, bool 
         return http_reply(x, 304, "application/octet-stream", "", 0, err);
     /* Files of /proc and /sys say 0 and have content: their length is known at the end. */
     bool promised = size > 0 && size <= INT64_MAX;
+    size_t first = 0;
+    if (size == 0 && file_read_next(t, &first, err) < 0)
+        return -1;
+    if (size == 0 && first == 0)
+        return http_reply(x, 200, "application/octet-stream", "", 0, err);
     uint64_t length = kind == HTTP_RANGE_PART ? range.length : size;
     if (kind == HTTP_RANGE_PART)
         http_set_header(x, "Content-Range", "bytes %" PRIu64 "-%" PRIu64 "/%" PRIu64, range.offset,
@@ -137,7 +143,7 @@ int file_send_raw(struct http_exchange *x, const struct file_place *place, bool 
         return -1;
     if (strcmp(http_request(x)->method, "HEAD") == 0)
         return http_reply_end(x, err);
-    return send_bytes(x, t, promised ? length : UINT64_MAX, promised, err);
+    return send_bytes(x, t, promised ? length : UINT64_MAX, promised, first, err);
 }
 
 /* With Content-Length each chunk can be announced before it is here, and be moved unseen. */

@@ -25,6 +25,6 @@ int main(void)
 {
     for (size_t i = 0; i < dialect_count; i++)
         for (size_t row = 0; row < *dialects[i]->count; row++)
-            print_row(dialects[i] == &dialect_cella ? "cella" : "other", &dialects[i]->routes[row]);
+            print_row(dialects[i]->name, &dialects[i]->routes[row]);
     return 0;
 }

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* From a request to the sandbox that it is for. */
+
+#include "api/e2b/door.h"
+
+#include <string.h>
+
+#include "api/call.h"
+#include "api/e2b/spec.h"
+#include "api/port_host.h"
+#include "auth/box_token.h"
+
+#define ACTOR "e2b"
+
+bool e2b_visits(const struct http_exchange *x, const struct api *api, struct e2b_visit *ret_visit)
+{
+    const char *id = http_header(x, "E2b-Sandbox-Id");
+    const char *port = http_header(x, "E2b-Sandbox-Port");
+    struct port_host host;
+    uint64_t number = E2B_ENVD_PORT;
+    if (id != NULL && id[0] != '\0') {
+        if (port != NULL && !api_parse_uint(port, 1, UINT16_MAX, &number))
+            number = 0;
+        *ret_visit = (struct e2b_visit){id, (uint16_t)number};
+        return true;
+    }
+    if (api->domain == NULL || !port_host_parse(http_request(x)->host, api->domain, &host) ||
+        (host.port != E2B_ENVD_PORT && host.port != E2B_CODE_PORT))
+        return false;
+    *ret_visit = (struct e2b_visit){
+        arena_strdup(http_arena((struct http_exchange *)x), host.sandbox_id), host.port};
+    return true;
+}
+
+/* Starts one that is to be woken by whoever comes. */
+static int wake(struct http_exchange *x, const struct api *api, struct sandbox_info *info,
+                struct error *err)
+{
+    struct error why = {0};
+    if (!info->lifespan.wake)
+        return error_set(err, ERROR_NOT_RUNNING, "The sandbox was not found");
+    if (sandboxes_resume(api->sandboxes, info->workspace, info->id, ACTOR, http_arena(x), info,
+                         &why) < 0 &&
+        why.code != ERROR_ALREADY_RUNNING) {
+        *err = why;
+        return -1;
+    }
+    return 0;
+}
+
+static int ready(struct http_exchange *x, const struct api *api, struct sandbox_info *info,
+                 struct error *err)
+{
+    struct arena *arena = http_arena(x);
+    if (info->status == SANDBOX_STOPPED && wake(x, api, info, err) < 0)
+        return -1;
+    if (info->status != SANDBOX_RUNNING &&
+        sandboxes_settle(api->sandboxes, info->workspace, info->id, arena, info, err) < 0)
+        return -1;
+    if (info->status != SANDBOX_RUNNING)
+        return error_set(err, ERROR_NOT_RUNNING, "The sandbox was not found");
+    return 0;
+}
+
+static int enter(struct http_exchange *x, const struct api *api, struct sandbox_info *info,
+                 const char *user, struct connect_box *ret_box, struct error *err)
+{
+    struct connect_box box = {.api = api,
+                              .workspace = info->workspace,
+                              .sandbox = info->id,
+                              .actor = ACTOR,
+                              .user = user,
+                              .attributes = E2B_ATTRIBUTES};
+    if ((user == NULL && connect_user(x, "user", &box.user, err) < 0) ||
+        ready(x, api, info, err) < 0 || connect_box_enter(&box, http_arena(x), err) < 0)
+        return -1;
+    *ret_box = box;
+    return 0;
+}
+
+int e2b_box_of(struct http_exchange *x, const struct api *api, const char *sandbox_id,
+               const char *user, struct connect_box *ret_box, struct error *err)
+{
+    struct sandbox_info info;
+    if (sandboxes_get_by_id(api->sandboxes, sandbox_id, http_arena(x), &info, err) < 0)
+        return -1;
+    return enter(x, api, &info, user, ret_box, err);
+}
+
+int e2b_box(struct http_exchange *x, const struct api *api, enum e2b_key key, const char *user,
+            struct connect_box *ret_box, struct error *err)
+{
+    struct e2b_visit visit;
+    struct sandbox_info info;
+    if (!e2b_visits(x, api, &visit))
+        return error_set(err, ERROR_SANDBOX_NOT_FOUND,
+                         "the request names no sandbox: send E2b-Sandbox-Id");
+    if (sandboxes_get_by_id(api->sandboxes, visit.sandbox_id, http_arena(x), &info, err) < 0)
+        return -1;
+    if (key == E2B_NEEDS_TOKEN && e2b_is_secure(http_arena(x), info.metadata.e2b_spec) &&
+        auth_box_check(api->auth, info.id, http_header(x, "X-Access-Token"), http_request(x)->peer,
+                       err) < 0)
+        return -1;
+    return enter(x, api, &info, user, ret_box, err);
+}

@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * How long a sandbox lives, pausing it and coming back. A time-out is the sandbox's ttl. One that
+ * is paused keeps its files and ends by nothing: where its ttl would delete it, that is taken off
+ * before it is stopped, and set again when somebody comes back.
+ */
+
+#include <string.h>
+
+#include "api/blaxel/members.h"
+#include "api/call.h"
+#include "api/e2b/handlers.h"
+#include "api/e2b/sandbox_json.h"
+#include "api/e2b/sandbox_request.h"
+#include "api/e2b_network.h"
+#include "api/v0/security_json.h"
+#include "base/limits.h"
+#include "loop/co.h"
+
+enum { STOP_POLL_MS = 5, STOP_MAX_MS = 60 * 1000 };
+
+static int set_ttl(struct http_exchange *x, const struct api_call *call, const char *id,
+                   int64_t seconds, struct error *err)
+{
+    const struct lifespan_change change = {.sets = 1u << LIFESPAN_TTL, .to = {.ttl_s = seconds}};
+    const struct sandbox_update update = {.workspace = call->workspace,
+                                          .name = id,
+                                          .lifespan = &change,
+                                          .may_extend = true,
+                                          .actor = call->principal.name};
+    struct sandbox_info info;
+    return sandboxes_update(call->api->sandboxes, &update, http_arena(x), &info, err);
+}
+
+int e2b_sandbox_timeout(struct http_exchange *x, const struct route_params *params, void *ctx,
+                        struct error *err)
+{
+    const struct api_call *call = ctx;
+    struct sandbox_info info;
+    yyjson_val *body;
+    int64_t seconds = -1;
+    if (api_json_body(x, &body, err) < 0 || e2b_timeout_from_json(body, &seconds, err) < 0)
+        return -1;
+    if (seconds < 0)
+        return error_set(err, ERROR_INVALID_ARGUMENT, "timeout is required: seconds from now");
+    if (e2b_sandbox_find(x, call, route_param(params, "name"), &info, err) < 0 ||
+        set_ttl(x, call, info.id, seconds, err) < 0)
+        return -1;
+    return e2b_reply_nothing(x, err);
+}
+
+/* {"duration": 60}: older clients' way to say that they still need it. Never makes it shorter. */
+int e2b_sandbox_refresh(struct http_exchange *x, const struct route_params *params, void *ctx,
+                        struct error *err)
+{
+    const struct api_call *call = ctx;
+    struct sandbox_info info;
+    yyjson_val *body;
+    uint64_t seconds = E2B_TIMEOUT_DEFAULT_S;
+    if (api_json_body(x, &body, err) < 0 ||
+        member_uint(body, "", "duration", 1, LIFESPAN_MAX_S, &seconds, err) < 0 ||
+        e2b_sandbox_find(x, call, route_param(params, "name"), &info, err) < 0)
+        return -1;
+    int64_t end = time_now_ms() + (int64_t)seconds * 1000;
+    if (info.expires_ms != 0 && info.expires_ms < end &&
+        set_ttl(x, call, info.id, (int64_t)seconds, err) < 0)
+        return -1;
+    return e2b_reply_nothing(x, err);
+}
+
+/* --- pausing --- */
+
+static int wait_stopped(struct http_exchange *x, const struct api_call *call, const char *id,
+                        struct error *err)
+{
+    for (int64_t waited = 0; waited < STOP_MAX_MS; waited += STOP_POLL_MS) {
+        struct arena *arena = arena_new();
+        struct sandbox_info info;
+        int rc = sandboxes_get(call->api->sandboxes, call->workspace, id, arena, &info, err);
+        bool over = rc < 0 || info.status != SANDBOX_STOPPING;
+        arena_free(arena);
+        if (over)
+            return rc;
+        if (co_sleep(http_loop(x), STOP_POLL_MS, err) < 0)
+            return -1;
+    }
+    return error_set(err, ERROR_UNAVAILABLE, "the sandbox is still being paused");
+}
+
+int e2b_sandbox_pause(struct http_exchange *x, const struct route_params *params, void *ctx,
+                      struct error *err)
+{
+    const struct api_call *call = ctx;
+    struct sandbox_info info;
+    yyjson_val *body;
+    if (api_json_body(x, &body, err) < 0 ||
+        e2b_sandbox_find(x, call, route_param(params, "name"), &info, err) < 0)
+        return -1;
+    if (strcmp(e2b_state(&info), "paused") == 0)
+        return error_set(err, ERROR_CONFLICT, "sandbox \"%s\" is paused already", info.id);
+    if (info.lifespan.on_expire != LIFESPAN_STOP && set_ttl(x, call, info.id, 0, err) < 0)
+        return -1;
+    if (sandboxes_stop(call->api->sandboxes, call->workspace, info.id, call->principal.name,
+                       http_arena(x), &info, err) < 0) {
+        if (err->code == ERROR_NOT_RUNNING)
+            err->code = ERROR_CONFLICT;
+        return -1;
+    }
+    if (wait_stopped(x, call, info.id, err) < 0)
+        return -1;
+    return e2b_reply_nothing(x, err);
+}
+
+/* --- coming back --- */
+
+/* 1: it had to be resumed; 0: it runs. */
+static int resume(struct http_exchange *x, const struct api_call *call, struct sandbox_info *info,
+                  struct error *err)
+{
+    struct error why = {0};
+    if (strcmp(e2b_state(info), "running") == 0)
+        return 0;
+    if (info->status == SANDBOX_STOPPING && wait_stopped(x, call, info->id, err) < 0)
+        return -1;
+    if (sandboxes_resume(call->api->sandboxes, call->workspace, info->id, call->principal.name,
+                         http_arena(x), info, &why) < 0) {
+        *err = why;
+        return why.code == ERROR_ALREADY_RUNNING ? 0 : -1;
+    }
+    return 1;
+}
+
+static bool is_longer(const struct sandbox_info *info, int64_t seconds)
+{
+    return info->expires_ms == 0 || info->expires_ms < time_now_ms() + seconds * 1000;
+}
+
+static bool is_second_generation(struct http_exchange *x)
+{
+    return strncmp(http_request(x)->path, "/v2/", 4) == 0;
+}
+
+int e2b_sandbox_connect(struct http_exchange *x, const struct route_params *params, void *ctx,
+                        struct error *err)
+{
+    const struct api_call *call = ctx;
+    struct sandbox_info info;
+    yyjson_val *body;
+    int64_t seconds = E2B_TIMEOUT_DEFAULT_S;
+    if (api_json_body(x, &body, err) < 0 || e2b_timeout_from_json(body, &seconds, err) < 0 ||
+        e2b_sandbox_find(x, call, route_param(params, "name"), &info, err) < 0)
+        return -1;
+    bool running = strcmp(e2b_state(&info), "running") == 0;
+    bool has_end = info.lifespan.ttl_s != 0 || info.metadata.e2b_spec != NULL;
+    /* One of another API that never ends stays so. A connect never takes time off a new client's
+     * sandbox; an old one's sets it. */
+    if (has_end && (!running || !is_second_generation(x) || is_longer(&info, seconds)) &&
+        set_ttl(x, call, info.id, seconds, err) < 0)
+        return -1;
+    int resumed = resume(x, call, &info, err);
+    if (resumed < 0)
+        return -1;
+    return e2b_reply_handle(x, call, resumed > 0 ? 201 : 200, info.id, err);
+}
+
+/* POST …/resume, which older clients have instead of connect: 409 when it runs. */
+int e2b_sandbox_resume(struct http_exchange *x, const struct route_params *params, void *ctx,
+                       struct error *err)
+{
+    const struct api_call *call = ctx;
+    struct sandbox_info info;
+    yyjson_val *body;
+    int64_t seconds = E2B_TIMEOUT_DEFAULT_S;
+    if (api_json_body(x, &body, err) < 0 || e2b_timeout_from_json(body, &seconds, err) < 0 ||
+        e2b_sandbox_find(x, call, route_param(params, "name"), &info, err) < 0)
+        return -1;
+    if (strcmp(e2b_state(&info), "running") == 0)
+        return error_set(err, ERROR_CONFLICT, "sandbox \"%s\" is running already", info.id);
+    if (set_ttl(x, call, info.id, seconds, err) < 0 || resume(x, call, &info, err) < 0)
+        return -1;
+    return e2b_reply_handle(x, call, 201, info.id, err);
+}
+
+/* --- the network --- */
+
+int e2b_sandbox_network(struct http_exchange *x, const struct route_params *params, void *ctx,
+                        struct error *err)
+{
+    const struct api_call *call = ctx;
+    struct arena *arena = http_arena(x);
+    struct sandbox_info info;
+    struct e2b_spec spec;
+    yyjson_val *body;
+    struct sandbox_update update = {.workspace = call->workspace,
+                                    .security.may_loosen = security_may_loosen(call),
+                                    .actor = call->principal.name};
+    if (api_json_body(x, &body, err) < 0 ||
+        e2b_sandbox_find(x, call, route_param(params, "name"), &info, err) < 0)
+        return -1;
+    e2b_spec_read(arena, info.metadata.e2b_spec, &spec);
+    spec.network = body;
+    if (member_bool(body, "", "allow_internet_access", &spec.internet, err) < 0 ||
+        e2b_network_request(arena, body, spec.internet, &update.network, err) < 0)
+        return -1;
+    update.name = info.id;
+    update.e2b_spec = e2b_spec_text(arena, &spec);
+    if (sandboxes_update(call->api->sandboxes, &update, arena, &info, err) < 0)
+        return -1;
+    return e2b_reply_nothing(x, err);
+}

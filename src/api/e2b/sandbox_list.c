@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Lists, newest first. A page ends with the time of its last sandbox, which is different for each
+ * and never changes: that is the token for the next.
+ */
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "api/call.h"
+#include "api/e2b/handlers.h"
+#include "api/e2b/sandbox_json.h"
+#include "api/e2b/spec.h"
+
+enum { PAGE_DEFAULT = 100, PAGE_MAX = 1000 };
+
+struct wanted {
+    struct slice metadata; /* "key=value" list: all of them */
+    bool running, paused;
+    const char *template_id;
+    int64_t after_ms;
+    uint64_t limit;
+};
+
+/* "k=v&k2=v2", whose parts are percent-encoded once more. */
+static int read_metadata(struct http_exchange *x, struct slice *ret_list, struct error *err)
+{
+    struct arena *arena = http_arena(x);
+    const char *text = NULL;
+    size_t used = 0;
+    if (http_query(x, "metadata", &text, err) < 0 || text == NULL)
+        return text == NULL ? 0 : -1;
+    char *list = arena_alloc(arena, strlen(text) + 1);
+    while (*text != '\0') {
+        struct slice pair = {text, strcspn(text, "&")}, plain;
+        text += pair.len + (text[pair.len] == '&');
+        if (pair.len == 0)
+            continue;
+        if (http_decode(arena, pair, &plain, err) < 0)
+            return -1;
+        if (memchr(plain.data, '=', plain.len) == NULL)
+            return error_set(err, ERROR_INVALID_ARGUMENT, "metadata: \"%.80s\" is not key=value",
+                             plain.data);
+        memcpy(list + used, plain.data, plain.len);
+        used += plain.len;
+        list[used++] = '\0';
+    }
+    *ret_list = (struct slice){list, used};
+    return 0;
+}
+
+static int read_states(struct http_exchange *x, struct wanted *wanted, struct error *err)
+{
+    const char *text;
+    for (size_t i = 0;; i++) {
+        struct slice states;
+        if (http_query_nth(x, "state", i, &text, err) < 0 ||
+            api_list(http_arena(x), "state", text, &states, err) < 0)
+            return -1;
+        if (text == NULL)
+            break;
+        strv_each (state, states) {
+            bool running = strcmp(state, "running") == 0;
+            if (!running && strcmp(state, "paused") != 0)
+                return error_set(err, ERROR_INVALID_ARGUMENT,
+                                 "state: \"%.40s\" is neither running nor paused", state);
+            wanted->running |= running;
+            wanted->paused |= !running;
+        }
+    }
+    if (!wanted->running && !wanted->paused)
+        wanted->running = wanted->paused = true;
+    return 0;
+}
+
+static int read_query(struct http_exchange *x, struct wanted *wanted, struct error *err)
+{
+    const char *token = NULL;
+    uint64_t after = 0;
+    if (read_metadata(x, &wanted->metadata, err) < 0 ||
+        http_query(x, "template", &wanted->template_id, err) < 0 ||
+        api_query_uint(x, "limit", 1, PAGE_MAX, PAGE_DEFAULT, &wanted->limit, err) < 0 ||
+        http_query(x, "nextToken", &token, err) < 0)
+        return -1;
+    if (token != NULL && token[0] != '\0' && !api_parse_uint(token, 1, INT64_MAX, &after))
+        return error_set(err, ERROR_INVALID_ARGUMENT, "nextToken: \"%.40s\" is none of ours",
+                         token);
+    wanted->after_ms = (int64_t)after;
+    return 0;
+}
+
+static bool has_metadata(const struct e2b_spec *spec, struct slice wanted)
+{
+    strv_each (pair, wanted) {
+        size_t len = strcspn(pair, "=");
+        yyjson_val *value = yyjson_obj_getn(spec->metadata, pair, len);
+        if (!yyjson_equals_str(value, pair + len + 1))
+            return false;
+    }
+    return true;
+}
+
+static bool fits(struct arena *arena, const struct sandbox_info *info, const struct wanted *wanted)
+{
+    struct e2b_spec spec;
+    bool running = strcmp(e2b_state(info), "running") == 0;
+    e2b_spec_read(arena, info->metadata.e2b_spec, &spec);
+    return info->status != SANDBOX_DELETING && spec.snapshot == NULL &&
+           (running ? wanted->running : wanted->paused) &&
+           (wanted->template_id == NULL || strcmp(wanted->template_id, spec.template_id) == 0) &&
+           has_metadata(&spec, wanted->metadata);
+}
+
+static int reply_list(struct http_exchange *x, const struct api_call *call,
+                      const struct wanted *wanted, struct error *err)
+{
+    struct arena *arena = http_arena(x);
+    const struct sandbox_filter filter = {.workspace = call->workspace,
+                                          .newest_first = true,
+                                          .after_ms = wanted->after_ms,
+                                          .limit = SIZE_MAX};
+    struct sandbox_info *items;
+    size_t count, total, shown = 0;
+    if (sandboxes_list(call->api->sandboxes, &filter, arena, &items, &count, &total, err) < 0)
+        return -1;
+    yyjson_mut_doc *doc = json_doc(arena);
+    yyjson_mut_val *list = yyjson_mut_arr(doc);
+    yyjson_mut_doc_set_root(doc, list);
+    int64_t last = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (!fits(arena, &items[i], wanted))
+            continue;
+        if (shown == wanted->limit) {
+            http_set_header(x, "X-Next-Token", "%" PRId64, last);
+            break;
+        }
+        yyjson_mut_arr_append(list, e2b_detail_json(arena, doc, call->api, &items[i], false));
+        last = items[i].created_ms;
+        shown++;
+    }
+    return api_reply_json(x, 200, doc, err);
+}
+
+int e2b_sandbox_list(struct http_exchange *x, const struct route_params *params, void *ctx,
+                     struct error *err)
+{
+    struct wanted wanted = {0};
+    if (read_query(x, &wanted, err) < 0 || read_states(x, &wanted, err) < 0)
+        return -1;
+    return reply_list(x, ctx, &wanted, err);
+}
+
+/* GET /sandboxes: the first generation's, which knows those that run, all of them. */
+int e2b_sandbox_list_running(struct http_exchange *x, const struct route_params *params, void *ctx,
+                             struct error *err)
+{
+    struct wanted wanted = {.running = true};
+    if (read_query(x, &wanted, err) < 0)
+        return -1;
+    wanted.limit = SIZE_MAX;
+    return reply_list(x, ctx, &wanted, err);
+}

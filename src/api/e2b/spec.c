@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* What is kept for E2B's clients, to and from text. */
+
+#include "api/e2b/spec.h"
+
+#include "api/call.h"
+
+static const char *text_of(yyjson_val *object, const char *name)
+{
+    return yyjson_get_str(yyjson_obj_get(object, name));
+}
+
+static bool bool_of(yyjson_val *object, const char *name, bool fallback)
+{
+    yyjson_val *value = yyjson_obj_get(object, name);
+    return yyjson_is_bool(value) ? yyjson_get_bool(value) : fallback;
+}
+
+static yyjson_val *object_of(yyjson_val *object, const char *name)
+{
+    yyjson_val *value = yyjson_obj_get(object, name);
+    return yyjson_is_obj(value) ? value : NULL;
+}
+
+void e2b_spec_read(struct arena *arena, const char *text, struct e2b_spec *ret_spec)
+{
+    yyjson_val *root = NULL;
+    struct e2b_spec spec = {.template_id = "base", .secure = true, .internet = true};
+    if (text != NULL && json_parse(arena, slice_of(text), &root, NULL) == 0) {
+        if (text_of(root, "template") != NULL)
+            spec.template_id = text_of(root, "template");
+        spec.metadata = object_of(root, "metadata");
+        spec.network = object_of(root, "network");
+        spec.secure = bool_of(root, "secure", true);
+        spec.internet = bool_of(root, "internet", true);
+        spec.timeout_s = yyjson_get_sint(yyjson_obj_get(root, "timeout"));
+        spec.snapshot = text_of(root, "snapshot");
+        spec.source = text_of(root, "source");
+    }
+    *ret_spec = spec;
+}
+
+const char *e2b_spec_text(struct arena *arena, const struct e2b_spec *spec)
+{
+    yyjson_mut_val *root;
+    yyjson_mut_doc *doc = api_json_new(arena, &root);
+    yyjson_mut_obj_add_str(doc, root, "template", spec->template_id);
+    if (spec->metadata != NULL)
+        yyjson_mut_obj_add_val(doc, root, "metadata", yyjson_val_mut_copy(doc, spec->metadata));
+    if (spec->network != NULL)
+        yyjson_mut_obj_add_val(doc, root, "network", yyjson_val_mut_copy(doc, spec->network));
+    yyjson_mut_obj_add_bool(doc, root, "secure", spec->secure);
+    yyjson_mut_obj_add_bool(doc, root, "internet", spec->internet);
+    yyjson_mut_obj_add_sint(doc, root, "timeout", spec->timeout_s);
+    if (spec->snapshot != NULL)
+        yyjson_mut_obj_add_str(doc, root, "snapshot", spec->snapshot);
+    if (spec->source != NULL)
+        yyjson_mut_obj_add_str(doc, root, "source", spec->source);
+    return json_write(arena, doc, false).data;
+}
+
+bool e2b_is_secure(struct arena *arena, const char *text)
+{
+    struct e2b_spec spec;
+    e2b_spec_read(arena, text, &spec);
+    return spec.secure;
+}
+
+bool e2b_is_snapshot(struct arena *arena, const char *text)
+{
+    struct e2b_spec spec;
+    e2b_spec_read(arena, text, &spec);
+    return spec.snapshot != NULL;
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * What E2B's clients wrote on a sandbox and Cella has no use for, kept as JSON text beside it: the
+ * template's name, metadata of any form, the network as it was asked for.
+ *
+ * A sandbox that was not made by E2B's API has none, and can be used by its clients all the same.
+ */
+
+#include "json/json.h"
+#include "sandbox/sandbox.h"
+
+struct e2b_spec {
+    const char *template_id; /* never NULL */
+    yyjson_val *metadata;    /* an object of strings; NULL: none */
+    yyjson_val *network;     /* as it was sent; NULL: none */
+    bool secure;             /* the inside asks for the sandbox's token */
+    bool internet;
+    int64_t timeout_s;    /* as it was last set; 0: never */
+    const char *snapshot; /* this is no sandbox but a snapshot, with this name; NULL */
+    const char *source;   /* … of the sandbox with this id */
+};
+
+/* text NULL: what holds for a sandbox of another API. Text that is broken counts as none. */
+void e2b_spec_read(struct arena *arena, const char *text, struct e2b_spec *ret_spec);
+const char *e2b_spec_text(struct arena *arena, const struct e2b_spec *spec);
+
+bool e2b_is_secure(struct arena *arena, const char *text);
+bool e2b_is_snapshot(struct arena *arena, const char *text);
