@@ -324,20 +324,3 @@ int sandbox_process_end_input(struct sandboxes *s, const char *workspace, const 
     arena_free(arena);
     return rc;
 }
-
-int sandbox_process_signal(struct sandboxes *s, const char *workspace, const char *name,
-                           const char *process, int signal, struct error *err)
-{
-    _cleanup_sandbox_ struct sandbox *sb = NULL;
-    struct channel *channel;
-    struct agent_ref ref;
-    if (process_ref(process, &ref, err) < 0 ||
-        sandbox_agent(s, workspace, name, &sb, &channel, err) < 0)
-        return -1;
-    const struct agent_signal request = {ref.pid, ref.name, (uint64_t)signal};
-    struct arena *arena = arena_new();
-    int rc = channel_call(channel, &agent_signal_schema, &request, &wire_ok_schema, arena, NULL,
-                          ANSWER_MS, err);
-    arena_free(arena);
-    return rc;
-}

@@ -73,10 +73,6 @@ int sandbox_process_write(struct sandboxes *s, const char *workspace, const char
 int sandbox_process_end_input(struct sandboxes *s, const char *workspace, const char *name,
                               const char *process, struct error *err);
 
-/* Sends a signal to its process group; NOT_RUNNING when it has ended. */
-int sandbox_process_signal(struct sandboxes *s, const char *workspace, const char *name,
-                           const char *process, int signal, struct error *err);
-
 /* 1…PROCESS_NAME_MAX letters, digits and ._:@+-, not a dot or dash first, not digits alone:
  * INVALID_NAME. */
 int process_name_check(const char *name, struct error *err);

@@ -16,6 +16,7 @@
 #include "api/connect/connect.h"
 #include "base/cleanup.h"
 #include "base/limits.h"
+#include "sandbox/link.h"
 
 /* --- which one --- */
 
