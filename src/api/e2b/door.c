@@ -104,3 +104,16 @@ int e2b_box(struct http_exchange *x, const struct api *api, enum e2b_key key, co
         return -1;
     return enter(x, api, &info, user, ret_box, err);
 }
+
+int e2b_check_expiry(const char *expires, struct error *err)
+{
+    uint64_t seconds;
+    if (expires == NULL)
+        return 0;
+    if (!api_parse_uint(expires, 0, INT64_MAX / 1000, &seconds))
+        return error_set(err, ERROR_INVALID_ARGUMENT,
+                         "signature_expiration: \"%.40s\" is no time in seconds", expires);
+    if ((int64_t)seconds * 1000 < time_now_ms())
+        return error_set(err, ERROR_UNAUTHORIZED, "the signature is already expired");
+    return 0;
+}

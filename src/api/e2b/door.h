@@ -38,3 +38,7 @@ int e2b_box(struct http_exchange *x, const struct api *api, enum e2b_key key, co
 /* The same for a sandbox that was found by other means, and whose caller was checked. */
 int e2b_box_of(struct http_exchange *x, const struct api *api, const char *sandbox_id,
                const char *user, struct connect_box *ret_box, struct error *err);
+
+/* Whether a signature that ends then (?signature_expiration=, seconds; NULL: never) still counts.
+ * UNAUTHORIZED, INVALID_ARGUMENT. */
+int e2b_check_expiry(const char *expires, struct error *err);

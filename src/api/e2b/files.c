@@ -10,6 +10,7 @@
 #include <strings.h>
 
 #include "api/call.h"
+#include "api/connect/upload.h"
 #include "api/e2b/door.h"
 #include "api/e2b/handlers.h"
 #include "api/v0/filesystem.h"
@@ -17,7 +18,6 @@
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/limits.h"
-#include "http/gunzip.h"
 #include "http/multipart.h"
 
 #define METADATA_FIELD "X-Metadata-"
@@ -35,26 +35,13 @@ static bool is_signed_for(const char *id, void *ctx)
     return auth_box_signed(s->api->auth, id, s->text, s->expires, s->signature);
 }
 
-static int check_expiry(const char *expires, struct error *err)
-{
-    uint64_t seconds;
-    if (expires == NULL)
-        return 0;
-    if (!api_parse_uint(expires, 0, INT64_MAX / 1000, &seconds))
-        return error_set(err, ERROR_INVALID_ARGUMENT,
-                         "signature_expiration: \"%.40s\" is no time in seconds", expires);
-    if ((int64_t)seconds * 1000 < time_now_ms())
-        return error_set(err, ERROR_UNAUTHORIZED, "the signature is already expired");
-    return 0;
-}
-
 /* The sandbox whose token has signed the address. */
 static int find_signed(struct http_exchange *x, const struct api *api, struct signed_address *s,
                        const char **ret_id, struct error *err)
 {
     struct e2b_visit visit;
     const char *id = NULL;
-    if (check_expiry(s->expires, err) < 0)
+    if (e2b_check_expiry(s->expires, err) < 0)
         return -1;
     if (e2b_visits(x, api, &visit))
         id = is_signed_for(visit.sandbox_id, s) ? visit.sandbox_id : NULL;
@@ -143,92 +130,34 @@ static int read_metadata(struct http_exchange *x, struct slice *ret_attributes, 
     return 0;
 }
 
-static int open_file(struct http_exchange *x, const struct upload *u, const char *given,
-                     const char **ret_path, struct file_transfer **ret_transfer, struct error *err)
+/* What was written is told in the answer. */
+static void add_written(struct upload *u, const char *path)
 {
-    struct file_write request = {
-        .mode = FILE_MODE_DEFAULT, .user = u->box->user, .attributes = u->attributes};
-    if (given == NULL || given[0] == '\0')
-        return error_set(err, ERROR_INVALID_ARGUMENT,
-                         "path: says where the file goes, or the part's filename does");
-    if (connect_path(u->box, http_arena(x), given, &request.path, err) < 0)
-        return -1;
-    *ret_path = request.path;
-    return file_write_open(u->box->api->sandboxes, u->box->workspace, u->box->sandbox, &request,
-                           ret_transfer, err);
-}
-
-static int close_file(struct http_exchange *x, struct upload *u, const char *path,
-                      struct file_transfer *t, struct error *err)
-{
-    struct file_entry entry;
-    if (file_write_commit(t, http_arena(x), &entry, err) < 0)
-        return -1;
     yyjson_mut_val *object = yyjson_mut_arr_add_obj(u->doc, u->written);
     json_add_lossy(u->doc, object, "path", slice_of(path));
     json_add_lossy(u->doc, object, "name", slice_of(strrchr(path, '/') + 1));
     yyjson_mut_obj_add_str(u->doc, object, "type", "file");
     connect_add_metadata(u->doc, object, u->attributes, E2B_ATTRIBUTES);
-    return 0;
-}
-
-static int put_piece(struct file_transfer *t, const char *piece, size_t len, struct error *err)
-{
-    if (file_write_chunk(t, len, err) < 0)
-        return -1;
-    return file_transfer_put(t, piece, len, err);
-}
-
-static int take_gzip(struct http_exchange *x, struct file_transfer *t, struct error *err)
-{
-    char *piece = arena_alloc(http_arena(x), WIRE_DATA_CHUNK);
-    struct gunzip *gunzip;
-    ssize_t n;
-    if (gunzip_open(x, &gunzip, err) < 0)
-        return -1;
-    while ((n = gunzip_read(gunzip, piece, WIRE_DATA_CHUNK, err)) > 0)
-        if (put_piece(t, piece, (size_t)n, err) < 0) {
-            n = -1;
-            break;
-        }
-    gunzip_close(gunzip);
-    return (int)n;
-}
-
-static int take_body(struct http_exchange *x, struct file_transfer *t, struct error *err)
-{
-    const char *encoding = http_header(x, "Content-Encoding");
-    if (encoding == NULL || strcasecmp(encoding, "identity") == 0)
-        return file_receive_body(x, t, err);
-    if (strcasecmp(encoding, "gzip") == 0)
-        return take_gzip(x, t, err);
-    return error_set(err, ERROR_UNSUPPORTED_MEDIA_TYPE,
-                     "Content-Encoding: \"%.40s\" is not gzip or identity", encoding);
 }
 
 static int receive_raw(struct http_exchange *x, struct upload *u, const char *given,
                        struct error *err)
 {
-    _cleanup_(cleanup_file_transfer) struct file_transfer *t = NULL;
     const char *path;
-    if (open_file(x, u, given, &path, &t, err) < 0 || take_body(x, t, err) < 0)
+    if (connect_receive_raw(x, u->box, u->attributes, given, &path, err) < 0)
         return -1;
-    return close_file(x, u, path, t, err);
+    add_written(u, path);
+    return 0;
 }
 
 static int receive_part(struct http_exchange *x, struct upload *u, struct multipart *form,
                         const char *given, struct error *err)
 {
-    _cleanup_(cleanup_file_transfer) struct file_transfer *t = NULL;
-    char *piece = arena_alloc(http_arena(x), WIRE_DATA_CHUNK);
     const char *path;
-    ssize_t n;
-    if (open_file(x, u, given, &path, &t, err) < 0)
+    if (connect_receive_part(x, u->box, u->attributes, form, given, &path, err) < 0)
         return -1;
-    while ((n = multipart_read(form, piece, WIRE_DATA_CHUNK, err)) > 0)
-        if (put_piece(t, piece, (size_t)n, err) < 0)
-            return -1;
-    return n < 0 ? -1 : close_file(x, u, path, t, err);
+    add_written(u, path);
+    return 0;
 }
 
 static int receive_form(struct http_exchange *x, struct upload *u, const char *given,

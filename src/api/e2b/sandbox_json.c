@@ -67,14 +67,13 @@ static void add_time(struct arena *arena, yyjson_mut_doc *doc, yyjson_mut_val *o
     yyjson_mut_obj_add_str(doc, object, key, arena_strdup(arena, text));
 }
 
-/* The clients want a date. One that does not end, or is paused, has none: a year is far enough. */
-static int64_t end_of(const struct sandbox_info *info)
+int64_t e2b_end(const struct sandbox_info *info)
 {
     return info->expires_ms != 0 ? info->expires_ms
                                  : time_now_ms() + INT64_C(365) * 24 * 3600 * 1000;
 }
 
-static int64_t started_of(const struct sandbox_info *info)
+int64_t e2b_started(const struct sandbox_info *info)
 {
     int64_t started = info->created_ms;
     for (size_t i = 0; i < info->event_count; i++)
@@ -111,8 +110,8 @@ yyjson_mut_val *e2b_detail_json(struct arena *arena, yyjson_mut_doc *doc, const 
     yyjson_mut_obj_add_str(doc, object, "templateID", spec.template_id);
     yyjson_mut_obj_add_str(doc, object, "alias", spec.template_id);
     yyjson_mut_obj_add_str(doc, object, "clientID", CLIENT_ID);
-    add_time(arena, doc, object, "startedAt", started_of(info));
-    add_time(arena, doc, object, "endAt", end_of(info));
+    add_time(arena, doc, object, "startedAt", e2b_started(info));
+    add_time(arena, doc, object, "endAt", e2b_end(info));
     yyjson_mut_obj_add_str(doc, object, "envdVersion", E2B_ENVD_VERSION);
     if (tokens)
         add_token(arena, doc, object, api, info->id, spec.secure);

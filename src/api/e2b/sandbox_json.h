@@ -16,10 +16,16 @@ yyjson_mut_val *e2b_handle_json(struct arena *arena, yyjson_mut_doc *doc, const 
 yyjson_mut_val *e2b_detail_json(struct arena *arena, yyjson_mut_doc *doc, const struct api *api,
                                 const struct sandbox_info *info, bool tokens);
 
+/* Unix times in ms: of its last start, and of its end. The clients want a date; one that does not
+ * end, or is paused, has none: a year is far enough. */
+int64_t e2b_started(const struct sandbox_info *info);
+int64_t e2b_end(const struct sandbox_info *info);
+
 /* "running" or "paused". */
 const char *e2b_state(const struct sandbox_info *info);
 
-/* A sandbox of the caller's, by its id or name, that is no snapshot; SANDBOX_NOT_FOUND in E2B's words. */
+/* A sandbox of the caller's, by its id or name, that is no snapshot; SANDBOX_NOT_FOUND in E2B's
+ * words. */
 int e2b_sandbox_find(struct http_exchange *x, const struct api_call *call, const char *id,
                      struct sandbox_info *ret_info, struct error *err);
 /* Waits until it runs, then answers with its handle. */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * How long a sandbox lives, pausing it and coming back. A time-out is the sandbox's ttl. One that
- * is paused keeps its files and ends by nothing: where its ttl would delete it, that is taken off
- * before it is stopped, and set again when somebody comes back.
+ * How long a sandbox lives, pausing it and coming back.
  */
+
+#include "api/e2b/life.h"
 
 #include <string.h>
 
@@ -20,8 +20,8 @@
 
 enum { STOP_POLL_MS = 5, STOP_MAX_MS = 60 * 1000 };
 
-static int set_ttl(struct http_exchange *x, const struct api_call *call, const char *id,
-                   int64_t seconds, struct error *err)
+int e2b_set_timeout(struct http_exchange *x, const struct api_call *call, const char *id,
+                    int64_t seconds, struct error *err)
 {
     const struct lifespan_change change = {.sets = 1u << LIFESPAN_TTL, .to = {.ttl_s = seconds}};
     const struct sandbox_update update = {.workspace = call->workspace,
@@ -45,7 +45,7 @@ int e2b_sandbox_timeout(struct http_exchange *x, const struct route_params *para
     if (seconds < 0)
         return error_set(err, ERROR_INVALID_ARGUMENT, "timeout is required: seconds from now");
     if (e2b_sandbox_find(x, call, route_param(params, "name"), &info, err) < 0 ||
-        set_ttl(x, call, info.id, seconds, err) < 0)
+        e2b_set_timeout(x, call, info.id, seconds, err) < 0)
         return -1;
     return e2b_reply_nothing(x, err);
 }
@@ -64,7 +64,7 @@ int e2b_sandbox_refresh(struct http_exchange *x, const struct route_params *para
         return -1;
     int64_t end = time_now_ms() + (int64_t)seconds * 1000;
     if (info.expires_ms != 0 && info.expires_ms < end &&
-        set_ttl(x, call, info.id, (int64_t)seconds, err) < 0)
+        e2b_set_timeout(x, call, info.id, (int64_t)seconds, err) < 0)
         return -1;
     return e2b_reply_nothing(x, err);
 }
@@ -88,6 +88,22 @@ static int wait_stopped(struct http_exchange *x, const struct api_call *call, co
     return error_set(err, ERROR_UNAVAILABLE, "the sandbox is still being paused");
 }
 
+int e2b_pause(struct http_exchange *x, const struct api_call *call, struct sandbox_info *info,
+              struct error *err)
+{
+    if (strcmp(e2b_state(info), "paused") == 0)
+        return error_set(err, ERROR_CONFLICT, "sandbox \"%s\" is paused already", info->id);
+    if (info->lifespan.on_expire != LIFESPAN_STOP && e2b_set_timeout(x, call, info->id, 0, err) < 0)
+        return -1;
+    if (sandboxes_stop(call->api->sandboxes, call->workspace, info->id, call->principal.name,
+                       http_arena(x), info, err) < 0) {
+        if (err->code == ERROR_NOT_RUNNING)
+            err->code = ERROR_CONFLICT;
+        return -1;
+    }
+    return wait_stopped(x, call, info->id, err);
+}
+
 int e2b_sandbox_pause(struct http_exchange *x, const struct route_params *params, void *ctx,
                       struct error *err)
 {
@@ -97,25 +113,14 @@ int e2b_sandbox_pause(struct http_exchange *x, const struct route_params *params
     if (api_json_body(x, &body, err) < 0 ||
         e2b_sandbox_find(x, call, route_param(params, "name"), &info, err) < 0)
         return -1;
-    if (strcmp(e2b_state(&info), "paused") == 0)
-        return error_set(err, ERROR_CONFLICT, "sandbox \"%s\" is paused already", info.id);
-    if (info.lifespan.on_expire != LIFESPAN_STOP && set_ttl(x, call, info.id, 0, err) < 0)
-        return -1;
-    if (sandboxes_stop(call->api->sandboxes, call->workspace, info.id, call->principal.name,
-                       http_arena(x), &info, err) < 0) {
-        if (err->code == ERROR_NOT_RUNNING)
-            err->code = ERROR_CONFLICT;
-        return -1;
-    }
-    if (wait_stopped(x, call, info.id, err) < 0)
+    if (e2b_pause(x, call, &info, err) < 0)
         return -1;
     return e2b_reply_nothing(x, err);
 }
 
 /* --- coming back --- */
 
-/* 1: it had to be resumed; 0: it runs. */
-static int resume(struct http_exchange *x, const struct api_call *call, struct sandbox_info *info,
+int e2b_come_back(struct http_exchange *x, const struct api_call *call, struct sandbox_info *info,
                   struct error *err)
 {
     struct error why = {0};
@@ -156,9 +161,9 @@ int e2b_sandbox_connect(struct http_exchange *x, const struct route_params *para
     /* One of another API that never ends stays so. A connect never takes time off a new client's
      * sandbox; an old one's sets it. */
     if (has_end && (!running || !is_second_generation(x) || is_longer(&info, seconds)) &&
-        set_ttl(x, call, info.id, seconds, err) < 0)
+        e2b_set_timeout(x, call, info.id, seconds, err) < 0)
         return -1;
-    int resumed = resume(x, call, &info, err);
+    int resumed = e2b_come_back(x, call, &info, err);
     if (resumed < 0)
         return -1;
     return e2b_reply_handle(x, call, resumed > 0 ? 201 : 200, info.id, err);
@@ -177,7 +182,8 @@ int e2b_sandbox_resume(struct http_exchange *x, const struct route_params *param
         return -1;
     if (strcmp(e2b_state(&info), "running") == 0)
         return error_set(err, ERROR_CONFLICT, "sandbox \"%s\" is running already", info.id);
-    if (set_ttl(x, call, info.id, seconds, err) < 0 || resume(x, call, &info, err) < 0)
+    if (e2b_set_timeout(x, call, info.id, seconds, err) < 0 ||
+        e2b_come_back(x, call, &info, err) < 0)
         return -1;
     return e2b_reply_handle(x, call, 201, info.id, err);
 }

@@ -20,7 +20,7 @@ int e2b_timeout_from_json(yyjson_val *body, int64_t *ret_seconds, struct error *
     return 0;
 }
 
-static int read_metadata(yyjson_val *body, struct e2b_spec *spec, struct error *err)
+int e2b_metadata_from_json(yyjson_val *body, struct e2b_spec *spec, struct error *err)
 {
     yyjson_val *key;
     yyjson_obj_iter iter;
@@ -73,7 +73,8 @@ int e2b_create_from_json(struct arena *arena, yyjson_val *body, struct e2b_creat
     struct e2b_spec *spec = &request.spec;
     yyjson_val *env = NULL;
     if (member_text(body, "", "templateID", &spec->template_id, err) < 0 ||
-        read_metadata(body, spec, err) < 0 || member_object(body, "", "envVars", &env, err) < 0 ||
+        e2b_metadata_from_json(body, spec, err) < 0 ||
+        member_object(body, "", "envVars", &env, err) < 0 ||
         env_from_json(arena, env, "envVars", &request.env, err) < 0 ||
         member_bool(body, "", "secure", &spec->secure, err) < 0 ||
         member_bool(body, "", "allow_internet_access", &spec->internet, err) < 0 ||

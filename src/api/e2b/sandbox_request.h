@@ -19,5 +19,8 @@ struct e2b_create_request {
 int e2b_create_from_json(struct arena *arena, yyjson_val *body, struct e2b_create_request *ret,
                          struct error *err);
 
+/* "metadata": an object of strings. INVALID_ARGUMENT. */
+int e2b_metadata_from_json(yyjson_val *body, struct e2b_spec *spec, struct error *err);
+
 /* "timeout" in seconds, at least one. *ret stays as it is without. */
 int e2b_timeout_from_json(yyjson_val *body, int64_t *ret_seconds, struct error *err);
