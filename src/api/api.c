@@ -20,6 +20,7 @@
 #include "api/origin.h"
 #include "api/port_host.h"
 #include "api/port_serve.h"
+#include "api/scalebox/door.h"
 #include "auth/workspaces.h"
 #include "base/log.h"
 #include "http/router.h"
@@ -109,6 +110,8 @@ static const struct dialect *dialect_for(struct http_exchange *x, const struct a
     struct e2b_visit visit;
     if (e2b_visits(x, api, &visit))
         return &dialect_e2b_envd;
+    if (scalebox_visits(x) && strcmp(http_request(x)->path, "/health") == 0)
+        return &dialect_scalebox_box;
     return dialect_of(http_request(x)->path);
 }
 

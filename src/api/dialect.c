@@ -11,6 +11,8 @@
 #include "api/e2b/errors.h"
 #include "api/e2b/routes.h"
 #include "api/routes.h"
+#include "api/scalebox/errors.h"
+#include "api/scalebox/routes.h"
 #include "base/cleanup.h"
 
 const struct dialect dialect_cella = {api_routes, &api_route_count, NULL, "cella"};
@@ -25,8 +27,14 @@ const struct dialect dialect_e2b = {e2b_routes, &e2b_route_count, e2b_reply_erro
 const struct dialect dialect_e2b_envd = {e2b_envd_routes, &e2b_envd_route_count,
                                          e2b_envd_reply_error, "e2b-envd"};
 
-const struct dialect *const dialects[] = {&dialect_cella,   &dialect_blaxel, &dialect_blaxel_box,
-                                          &dialect_preview, &dialect_e2b,    &dialect_e2b_envd};
+const struct dialect dialect_scalebox = {scalebox_routes, &scalebox_route_count,
+                                         scalebox_reply_error, "scalebox"};
+const struct dialect dialect_scalebox_box = {scalebox_box_routes, &scalebox_box_route_count,
+                                             scalebox_box_reply_error, "scalebox-box"};
+
+const struct dialect *const dialects[] = {
+    &dialect_cella, &dialect_blaxel,   &dialect_blaxel_box, &dialect_preview,
+    &dialect_e2b,   &dialect_e2b_envd, &dialect_scalebox,   &dialect_scalebox_box};
 const size_t dialect_count = ARRAY_LEN(dialects);
 
 /* The control plane's resources, below /v0. The seed's are in the singular. */
@@ -59,6 +67,10 @@ const struct dialect *dialect_of(const char *path)
     }
     if (takes(&path, "preview"))
         return &dialect_preview;
+    if (takes(&path, "v1"))
+        return &dialect_scalebox;
+    if (scalebox_box_path(path))
+        return &dialect_scalebox_box;
     if (takes(&path, "files"))
         return &dialect_e2b_envd;
     for (size_t i = 0; i < ARRAY_LEN(e2b_firsts); i++)

@@ -26,6 +26,9 @@ extern const struct dialect dialect_preview;    /* /preview/{id}/…: for those 
 extern const struct dialect dialect_e2b;      /* E2B's control plane: /sandboxes, /v2 … */
 extern const struct dialect dialect_e2b_envd; /* … and inside: by fields or host, and /files */
 
+extern const struct dialect dialect_scalebox;     /* Scalebox's control plane: /v1/… */
+extern const struct dialect dialect_scalebox_box; /* … and inside: /sandboxagent.*, /upload … */
+
 /* All of them. */
 extern const struct dialect *const dialects[];
 extern const size_t dialect_count;

@@ -23,6 +23,7 @@ static const struct {
     {HOST, HOST},
     {"base", HOST},
     {"code-interpreter-v1", HOST},
+    {"code-interpreter", HOST},
     {"@ai-sandbox/python", HOST},
     {"blaxel/base-image:latest", HOST},
     {"blaxel/prod-base:latest", HOST},

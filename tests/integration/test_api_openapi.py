@@ -90,3 +90,10 @@ def test_every_route_of_e2bs_is_in_its_page():
              if route.dialect.startswith("e2b")}
     assert known - listed == set()
     assert listed - known == set()
+
+
+def test_every_route_of_scaleboxs_is_in_its_page():
+    listed = set(re.findall(r"^\| (GET|PUT|POST|PATCH|DELETE) (/[^\s|),`]+)", read("docs/scalebox.md"), re.M))
+    known = {(route.method, route.path.replace("{path*}", "{path}")) for route in cella_routes.all_routes()
+             if route.dialect.startswith("scalebox")}
+    assert known == listed

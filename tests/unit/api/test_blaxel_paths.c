@@ -35,6 +35,15 @@ static void test_dialects(void **state)
         {"/previews/abc", &dialect_cella},
         {"/preview/sandboxes/x", &dialect_preview},
         {"//sandboxes/a", &dialect_blaxel_box},
+        {"/v1/sandboxes", &dialect_scalebox},
+        {"/v1", &dialect_scalebox},
+        {"/v1x/sandboxes", &dialect_blaxel_box},
+        {"/sandboxagent.Filesystem/Stat", &dialect_scalebox_box},
+        {"/sandboxagent", &dialect_cella},
+        {"/upload", &dialect_scalebox_box},
+        {"/uploads", &dialect_cella},
+        {"/download/tmp/x", &dialect_scalebox_box},
+        {"/download", &dialect_cella},
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++)
         if (dialect_of(rows[i].path) != rows[i].dialect)

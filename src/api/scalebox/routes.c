@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Every route that Scalebox's clients know. As in api/routes.c, the first row that fits wins. */
+
+#include "api/scalebox/routes.h"
+
+#include <string.h>
+
+#include "api/scalebox/handlers.h"
+#include "auth/auth.h"
+#include "base/cleanup.h"
+
+/* clang-format off */
+const struct route scalebox_routes[] = {
+    ROUTE("GET",    "/v1/sandboxes",              SCOPE_READ,  scalebox_sandbox_list),
+    ROUTE("POST",   "/v1/sandboxes",              SCOPE_WRITE, scalebox_sandbox_create),
+    /* With the sandbox's token in it: reading it takes as much as using it. */
+    ROUTE("GET",    "/v1/sandboxes/{name}",         SCOPE_WRITE, scalebox_sandbox_get),
+    ROUTE("DELETE", "/v1/sandboxes/{name}",         SCOPE_WRITE, scalebox_sandbox_kill),
+    ROUTE("POST",   "/v1/sandboxes/{name}/connect", SCOPE_WRITE, scalebox_sandbox_connect),
+    ROUTE("POST",   "/v1/sandboxes/{name}/timeout", SCOPE_WRITE, scalebox_sandbox_timeout),
+    ROUTE("POST",   "/v1/sandboxes/{name}/pause",   SCOPE_WRITE, scalebox_sandbox_pause),
+    ROUTE("POST",   "/v1/sandboxes/{name}/resume",  SCOPE_WRITE, scalebox_sandbox_resume),
+    ROUTE("GET",    "/v1/sandboxes/{name}/metrics", SCOPE_READ,  scalebox_sandbox_metrics),
+};
+
+/* Who comes here has a sandbox's token, or a signed address, and no key: each handler asks for it. */
+const struct route scalebox_box_routes[] = {
+    ROUTE("GET",    "/health",                                  SCOPE_PUBLIC, scalebox_health),
+    ROUTE("POST",   "/upload",                                  SCOPE_PUBLIC, scalebox_upload),
+    ROUTE("GET",    "/download/{path*}",                        SCOPE_PUBLIC, scalebox_download),
+    ROUTE("POST",   "/sandboxagent.Filesystem/{method}",        SCOPE_PUBLIC, scalebox_filesystem),
+    ROUTE("POST",   "/sandboxagent.Process/{method}",           SCOPE_PUBLIC, scalebox_process),
+    ROUTE("POST",   "/sandboxagent.ContextService/{method}",    SCOPE_PUBLIC, scalebox_context),
+    ROUTE("POST",   "/sandboxagent.ExecutionService/{method}",  SCOPE_PUBLIC, scalebox_execution),
+};
+/* clang-format on */
+
+const size_t scalebox_route_count = ARRAY_LEN(scalebox_routes);
+const size_t scalebox_box_route_count = ARRAY_LEN(scalebox_box_routes);
+
+bool scalebox_box_path(const char *path)
+{
+    return strcmp(path, "/upload") == 0 || strncmp(path, "/download/", 10) == 0 ||
+           strncmp(path, "/sandboxagent.", 14) == 0;
+}
