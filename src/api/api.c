@@ -15,6 +15,7 @@
 #include "api/credential.h"
 #include "api/dialect.h"
 #include "api/e2b/door.h"
+#include "api/e2b/port.h"
 #include "api/group_path.h"
 #include "api/live.h"
 #include "api/origin.h"
@@ -93,9 +94,15 @@ static int serve_host(struct http_exchange *x, const struct api *api, const stru
                       struct error *err)
 {
     struct port_host host;
-    if (dialect != &dialect_e2b_envd && api->domain != NULL &&
+    struct e2b_visit e2b;
+    bool inside = e2b_visits(x, api, &e2b);
+    if (inside && !e2b_port_is_ours(e2b.port))
+        return e2b_port_serve(x, api, e2b.sandbox_id, e2b.port, false, err);
+    if (!inside && api->domain != NULL &&
         port_host_parse(http_request(x)->host, api->domain, &host)) {
         const struct port_visit visit = {.sandbox_id = host.sandbox_id, .port = host.port};
+        if (e2b_port_is_open(x, api, host.sandbox_id, host.port))
+            return e2b_port_serve(x, api, host.sandbox_id, host.port, true, err);
         return port_serve(x, api, &visit, err);
     }
     origin_fields(x, api);

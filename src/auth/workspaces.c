@@ -23,27 +23,16 @@
 /* First segments of paths, of this version and of what may come: /{workspace}/… must not hide one.
  * A test holds the route table against it. */
 static const char *const reserved[] = {
-    "admin",      "api",        "assets",
-    "auth",       "console",    "dashboard",
-    "docs",       "download",   "e2b",
-    "events",     "favicon",    "filesystem",
-    "function",   "functions",  "health",
-    "healthz",    "help",       "internal",
-    "login",      "logout",     "mcp",
-    "metrics",    "files",      "templates",
-    "snapshots",  "volumes",    "volumecontent",
-    "secrets",    "network",    "oauth",
-    "envs",       "openapi",    "port",
-    "ports",      "preview",    "previews",
-    "process",    "ready",      "readyz",
-    "registry",   "robots",     "root",
-    "sandbox",    "sandboxes",  "session",
-    "sessions",   "ssh",        "static",
-    "status",     "system",     "terminal",
-    "token",      "tokens",     "upload",
-    "v0",         "v1",         "v2",
-    "v3",         "version",    "watch",
-    "well-known", "workspaces", "ws",
+    "admin",      "api",     "assets",    "auth",      "console",    "dashboard",     "docs",
+    "download",   "e2b",     "events",    "favicon",   "filesystem", "function",      "functions",
+    "health",     "healthz", "help",      "internal",  "login",      "logout",        "mcp",
+    "metrics",    "files",   "templates", "snapshots", "volumes",    "volumecontent", "secrets",
+    "network",    "oauth",   "envs",      "execute",   "contexts",   "openapi",       "port",
+    "ports",      "preview", "previews",  "process",   "ready",      "readyz",        "registry",
+    "robots",     "root",    "sandbox",   "sandboxes", "session",    "sessions",      "ssh",
+    "static",     "status",  "system",    "terminal",  "token",      "tokens",        "upload",
+    "v0",         "v1",      "v2",        "v3",        "version",    "watch",         "well-known",
+    "workspaces", "ws",
 };
 
 const char *workspace_canonical(const char *name)

@@ -357,6 +357,7 @@ static const struct option_row workspace_delete_options[] = {
 static const struct option_row key_create_options[] = {
     TEXT("scope", "SCOPE", "read, write (default), admin or server; each includes those before it"),
     TEXT("expires", "DURATION", "when it ends: 12h, 30d (default: never)"),
+    FLAG("e2b", "show it as E2B's clients want a key to look: e2b_ and hexadecimal digits"),
     END_OF_OPTIONS,
 };
 

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/duration.h"
 #include "cli/client.h"
@@ -135,6 +136,17 @@ static int key_body(const struct invocation *inv, yyjson_mut_doc **ret_body, str
     return 0;
 }
 
+enum { E2B_KEY_MAX = 256 };
+
+/* "e2b_" and the key in hexadecimal: the same key to the server. */
+static struct slice e2b_form(struct slice key, struct buf *out)
+{
+    buf_adds(out, "e2b_");
+    for (size_t i = 0; i < key.len; i++)
+        buf_addf(out, "%02x", (unsigned char)key.data[i]);
+    return (struct slice){out->data, out->len};
+}
+
 int verb_key_create(struct invocation *inv, int *ret_status, struct error *err)
 {
     static const char *const titles[] = {"ID", "NAME", "KEY"};
@@ -148,7 +160,9 @@ int verb_key_create(struct invocation *inv, int *ret_status, struct error *err)
     _cleanup_table_ struct table *table = table_new(titles, ARRAY_LEN(titles));
     table_cell(table, client_text(root, "/id"));
     table_cell(table, client_text(root, "/name"));
-    table_cell(table, client_text(root, "/secret"));
+    struct slice key = client_text(root, "/secret");
+    _cleanup_buf_ struct buf e2b = BUF_INIT(E2B_KEY_MAX);
+    table_cell(table, args_flag(inv->args, "e2b") ? e2b_form(key, &e2b) : key);
     if (output_table(table, err) < 0)
         return -1;
     fprintf(stderr, "The key is not shown again.\n");

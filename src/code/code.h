@@ -64,6 +64,9 @@ struct code_context {
 };
 
 struct code_context_request {
+    /* NULL: one is made up. Lower-case letters, digits and '-'; one that is there already is
+     * answered with, whatever else the request says. */
+    const char *id;
     const char *language; /* NULL: python */
     const char *cwd;      /* NULL: the sandbox's default, /workspace */
     const char *user;     /* NULL: root */

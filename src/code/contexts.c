@@ -354,11 +354,20 @@ static struct code_context about(const struct context *c, struct arena *arena)
 static int make(struct box *box, const struct code_context_request *request,
                 const struct language *language, struct context **ret_context, struct error *err)
 {
-    char id[ID_RANDOM + 1];
+    char id[CONTEXT_ID_SIZE];
+    struct context *c = request->id == NULL ? NULL : box_find(box, request->id);
+    if (c != NULL) {
+        context_hold(c);
+        *ret_context = c;
+        return 0;
+    }
     if (check_room(box, err) < 0)
         return -1;
-    random_id(id, ID_RANDOM);
-    struct context *c = context_add(box, id, language);
+    if (request->id != NULL)
+        snprintf(id, sizeof(id), "%s", request->id);
+    else
+        random_id(id, ID_RANDOM);
+    c = context_add(box, id, language);
     c->cwd = copy(request->cwd);
     c->user = copy(request->user);
     if (request->env.len > 0) {

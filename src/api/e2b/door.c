@@ -13,6 +13,11 @@
 
 #define ACTOR "e2b"
 
+bool e2b_port_is_ours(uint16_t port)
+{
+    return port == E2B_ENVD_PORT || port == E2B_CODE_PORT;
+}
+
 bool e2b_visits(const struct http_exchange *x, const struct api *api, struct e2b_visit *ret_visit)
 {
     const char *id = http_header(x, "E2b-Sandbox-Id");
@@ -26,7 +31,7 @@ bool e2b_visits(const struct http_exchange *x, const struct api *api, struct e2b
         return true;
     }
     if (api->domain == NULL || !port_host_parse(http_request(x)->host, api->domain, &host) ||
-        (host.port != E2B_ENVD_PORT && host.port != E2B_CODE_PORT))
+        !e2b_port_is_ours(host.port))
         return false;
     *ret_visit = (struct e2b_visit){
         arena_strdup(http_arena((struct http_exchange *)x), host.sandbox_id), host.port};

@@ -22,7 +22,10 @@ struct e2b_visit {
     uint16_t port;
 };
 
-/* False: the request is not for a sandbox. */
+/* Whether the port is one of the two. */
+bool e2b_port_is_ours(uint16_t port);
+
+/* False: the request is not for a sandbox, or by a host name for another port than the two. */
 bool e2b_visits(const struct http_exchange *x, const struct api *api, struct e2b_visit *ret_visit);
 
 enum e2b_key { E2B_NEEDS_TOKEN, E2B_NEEDS_NONE };

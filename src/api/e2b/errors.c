@@ -64,6 +64,9 @@ int e2b_envd_reply_error(struct http_exchange *x, const struct error *why, struc
     const char *path = http_request(x)->path;
     if (why->code == ERROR_SANDBOX_NOT_FOUND || why->code == ERROR_NOT_RUNNING)
         return reply_gone(x, err);
+    if (strncmp(path, "/execute", 8) == 0 || strncmp(path, "/contexts", 9) == 0)
+        return http_reply(x, e2b_status(why->code), "text/plain; charset=utf-8", why->message,
+                          strlen(why->message), err);
     if (strncmp(path, "/filesystem.", 12) == 0 || strncmp(path, "/process.", 9) == 0)
         return connect_reply_error(x, why, err);
     return e2b_reply_error(x, why, err);

@@ -27,5 +27,9 @@ route_handler e2b_template_list, e2b_template_alias;
 /* envd.c: inside a sandbox */
 route_handler e2b_health, e2b_filesystem, e2b_process, e2b_envs;
 
+/* code.c */
+route_handler e2b_execute, e2b_context_list, e2b_context_create, e2b_context_restart,
+    e2b_context_delete;
+
 /* files.c */
 route_handler e2b_file_get, e2b_file_post;

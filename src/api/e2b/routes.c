@@ -46,6 +46,13 @@ const struct route e2b_envd_routes[] = {
     ROUTE("POST",   "/files",                            SCOPE_PUBLIC, e2b_file_post),
     ROUTE("POST",   "/filesystem.Filesystem/{method}",   SCOPE_PUBLIC, e2b_filesystem),
     ROUTE("POST",   "/process.Process/{method}",         SCOPE_PUBLIC, e2b_process),
+
+    ROUTE("POST",   "/execute",                          SCOPE_PUBLIC, e2b_execute),
+    /* Its clients show no token for these, and they run nothing: the sandbox's id is enough. */
+    ROUTE("GET",    "/contexts",                         SCOPE_PUBLIC, e2b_context_list),
+    ROUTE("POST",   "/contexts",                         SCOPE_PUBLIC, e2b_context_create),
+    ROUTE("DELETE", "/contexts/{context}",               SCOPE_PUBLIC, e2b_context_delete),
+    ROUTE("POST",   "/contexts/{context}/restart",       SCOPE_PUBLIC, e2b_context_restart),
 };
 /* clang-format on */
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Lists, newest first. A page ends with the time of its last sandbox, which is different for each
- * and never changes: that is the token for the next.
+ * Lists, newest first unless they are asked for the other way round. A page ends with the time of
+ * its last sandbox, which is different for each and never changes: that is the token for the next.
  */
 
 #include <inttypes.h>
@@ -21,9 +21,21 @@ struct wanted {
     const char *template_id;
     int64_t after_ms;
     uint64_t limit;
+    bool oldest_first;
+    int64_t started_after_ms;
 };
 
-/* "k=v&k2=v2", whose parts are percent-encoded once more. */
+/* A part of a pair. The clients encode it once for the pair and once for the list of pairs; others
+ * encode it less often, and what cannot be decoded any more is what was meant. */
+static struct slice plain_part(struct arena *arena, struct slice part)
+{
+    struct slice plain;
+    for (int i = 0; i < 2 && http_decode(arena, part, &plain, NULL) == 0; i++)
+        part = plain;
+    return part;
+}
+
+/* "k=v&k2=v2" */
 static int read_metadata(struct http_exchange *x, struct slice *ret_list, struct error *err)
 {
     struct arena *arena = http_arena(x);
@@ -31,19 +43,24 @@ static int read_metadata(struct http_exchange *x, struct slice *ret_list, struct
     size_t used = 0;
     if (http_query(x, "metadata", &text, err) < 0 || text == NULL)
         return text == NULL ? 0 : -1;
-    char *list = arena_alloc(arena, strlen(text) + 1);
+    char *list = arena_alloc(arena, strlen(text) + 2);
     while (*text != '\0') {
-        struct slice pair = {text, strcspn(text, "&")}, plain;
+        struct slice pair = {text, strcspn(text, "&")};
+        const char *equals = memchr(pair.data, '=', pair.len);
         text += pair.len + (text[pair.len] == '&');
         if (pair.len == 0)
             continue;
-        if (http_decode(arena, pair, &plain, err) < 0)
-            return -1;
-        if (memchr(plain.data, '=', plain.len) == NULL)
-            return error_set(err, ERROR_INVALID_ARGUMENT, "metadata: \"%.80s\" is not key=value",
-                             plain.data);
-        memcpy(list + used, plain.data, plain.len);
-        used += plain.len;
+        if (equals == NULL)
+            return error_set(err, ERROR_INVALID_ARGUMENT, "metadata: \"%.*s\" is not key=value",
+                             pair.len > 80 ? 80 : (int)pair.len, pair.data);
+        size_t key_len = (size_t)(equals - pair.data);
+        struct slice key = plain_part(arena, (struct slice){pair.data, key_len});
+        struct slice value = plain_part(arena, (struct slice){equals + 1, pair.len - key_len - 1});
+        memcpy(list + used, key.data, key.len);
+        used += key.len;
+        list[used++] = '=';
+        memcpy(list + used, value.data, value.len);
+        used += value.len;
         list[used++] = '\0';
     }
     *ret_list = (struct slice){list, used};
@@ -74,11 +91,25 @@ static int read_states(struct http_exchange *x, struct wanted *wanted, struct er
     return 0;
 }
 
+static int read_order(struct http_exchange *x, struct wanted *wanted, struct error *err)
+{
+    const char *order = NULL, *after = NULL;
+    if (http_query(x, "order", &order, err) < 0 || http_query(x, "startedAfter", &after, err) < 0)
+        return -1;
+    wanted->oldest_first = order != NULL && strcmp(order, "asc") == 0;
+    if (order != NULL && !wanted->oldest_first && strcmp(order, "desc") != 0)
+        return error_set(err, ERROR_INVALID_ARGUMENT, "order: \"%.40s\" is neither asc nor desc",
+                         order);
+    if (after != NULL && time_parse_rfc3339(after, &wanted->started_after_ms, err) < 0)
+        return error_prefix(err, "startedAfter");
+    return 0;
+}
+
 static int read_query(struct http_exchange *x, struct wanted *wanted, struct error *err)
 {
     const char *token = NULL;
     uint64_t after = 0;
-    if (read_metadata(x, &wanted->metadata, err) < 0 ||
+    if (read_metadata(x, &wanted->metadata, err) < 0 || read_order(x, wanted, err) < 0 ||
         http_query(x, "template", &wanted->template_id, err) < 0 ||
         api_query_uint(x, "limit", 1, PAGE_MAX, PAGE_DEFAULT, &wanted->limit, err) < 0 ||
         http_query(x, "nextToken", &token, err) < 0)
@@ -109,6 +140,7 @@ static bool fits(struct arena *arena, const struct sandbox_info *info, const str
     return info->status != SANDBOX_DELETING && spec.snapshot == NULL &&
            (running ? wanted->running : wanted->paused) &&
            (wanted->template_id == NULL || strcmp(wanted->template_id, spec.template_id) == 0) &&
+           (wanted->started_after_ms == 0 || e2b_started(info) > wanted->started_after_ms) &&
            has_metadata(&spec, wanted->metadata);
 }
 
@@ -117,7 +149,7 @@ static int reply_list(struct http_exchange *x, const struct api_call *call,
 {
     struct arena *arena = http_arena(x);
     const struct sandbox_filter filter = {.workspace = call->workspace,
-                                          .newest_first = true,
+                                          .newest_first = !wanted->oldest_first,
                                           .after_ms = wanted->after_ms,
                                           .limit = SIZE_MAX};
     struct sandbox_info *items;

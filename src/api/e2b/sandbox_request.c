@@ -83,7 +83,8 @@ int e2b_create_from_json(struct arena *arena, yyjson_val *body, struct e2b_creat
         e2b_network_request(arena, spec->network, spec->internet, &request.network, err) < 0)
         return -1;
     /* Nobody asked for rules: where sandboxes have no network here, they go without. */
-    request.network.by_default = spec->network == NULL && spec->internet;
+    request.network.by_default =
+        spec->internet && request.network.allow.len == 0 && request.network.deny.len == 0;
     *ret = request;
     return 0;
 }

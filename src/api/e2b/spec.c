@@ -73,3 +73,8 @@ bool e2b_is_snapshot(struct arena *arena, const char *text)
     e2b_spec_read(arena, text, &spec);
     return spec.snapshot != NULL;
 }
+
+bool e2b_spec_is_public(const struct e2b_spec *spec)
+{
+    return bool_of(spec->network, "allowPublicTraffic", true);
+}

@@ -26,5 +26,7 @@ struct e2b_spec {
 void e2b_spec_read(struct arena *arena, const char *text, struct e2b_spec *ret_spec);
 const char *e2b_spec_text(struct arena *arena, const struct e2b_spec *spec);
 
+/* Whether its ports are open to whoever comes. */
+bool e2b_spec_is_public(const struct e2b_spec *spec);
 bool e2b_is_secure(struct arena *arena, const char *text);
 bool e2b_is_snapshot(struct arena *arena, const char *text);

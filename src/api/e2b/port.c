@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Who may come in to a port of E2B's, and the way there. */
+
+#include "api/e2b/port.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "api/call.h"
+#include "api/e2b/spec.h"
+#include "api/port_proxy.h"
+#include "auth/box_token.h"
+#include "base/limits.h"
+#include "sandbox/publish.h"
+
+_Static_assert((int)E2B_TRAFFIC_TOKEN_SIZE == (int)BOX_TOKEN_SIZE, "one is made as the other");
+
+#define TOKEN_FIELD "E2b-Traffic-Access-Token"
+
+static const char *audience(const char *sandbox_id, char out[SANDBOX_ID_LEN + 16])
+{
+    snprintf(out, SANDBOX_ID_LEN + 16, "traffic/%.*s", SANDBOX_ID_LEN, sandbox_id);
+    return out;
+}
+
+void e2b_traffic_token(const struct api *api, const char *sandbox_id,
+                       char out[E2B_TRAFFIC_TOKEN_SIZE])
+{
+    char name[SANDBOX_ID_LEN + 16];
+    auth_box_token(api->auth, audience(sandbox_id, name), out);
+}
+
+bool e2b_port_is_open(struct http_exchange *x, const struct api *api, const char *sandbox_id,
+                      uint16_t port)
+{
+    struct sandbox_info info;
+    struct port_info published;
+    return sandboxes_get_by_id(api->sandboxes, sandbox_id, http_arena(x), &info, NULL) == 0 &&
+           info.metadata.e2b_spec != NULL &&
+           port_find(api->sandboxes, sandbox_id, port, http_arena(x), &published, NULL) == 0 &&
+           published.generation[0] == '\0';
+}
+
+static int admit(struct http_exchange *x, const struct api *api, const struct sandbox_info *info,
+                 struct error *err)
+{
+    struct e2b_spec spec;
+    char name[SANDBOX_ID_LEN + 16];
+    struct error why = {0};
+    e2b_spec_read(http_arena(x), info->metadata.e2b_spec, &spec);
+    if (e2b_spec_is_public(&spec) ||
+        auth_box_check(api->auth, audience(info->id, name), http_header(x, TOKEN_FIELD),
+                       http_request(x)->peer, &why) == 0)
+        return 0;
+    if (why.code == ERROR_TOO_MANY_ATTEMPTS) {
+        *err = why;
+        return -1;
+    }
+    return error_set(err, ERROR_FORBIDDEN,
+                     "the sandbox's ports ask for its traffic token: send " TOKEN_FIELD);
+}
+
+int e2b_port_serve(struct http_exchange *x, const struct api *api, const char *sandbox_id,
+                   uint16_t port, bool own_origin, struct error *err)
+{
+    const char *path = http_request(x)->path;
+    struct sandbox_info info;
+    if (!e2b_port_is_open(x, api, sandbox_id, port))
+        return error_set(err, ERROR_SANDBOX_NOT_FOUND, "The sandbox was not found");
+    if (sandboxes_get_by_id(api->sandboxes, sandbox_id, http_arena(x), &info, err) < 0 ||
+        admit(x, api, &info, err) < 0)
+        return -1;
+    if (path[0] != '/')
+        return error_set(err, ERROR_INVALID_ARGUMENT, "\"%.40s\" is not a path", path);
+    const struct api_call call = {
+        .api = api, .workspace = info.workspace, .credential_field = TOKEN_FIELD};
+    const struct proxy_target target = {.sandbox = info.id,
+                                        .port = port,
+                                        .path = slice_of(path + 1),
+                                        .prefix = "",
+                                        .own_origin = own_origin};
+    return api_proxy_port(x, &call, &target, err);
+}

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// @e2b/code-interpreter: runs, results, errors, contexts.
+
+import assert from "node:assert/strict";
+import { after, test } from "node:test";
+import { InvalidArgumentError, NotFoundError, Sandbox } from "@e2b/code-interpreter";
+
+let made;
+const shared = () => (made ??= Sandbox.create({ timeoutMs: 600_000 }));
+after(async () => {
+  if (made) await (await made).kill();
+});
+
+test("output, the last value, and state that stays", async () => {
+  const box = await shared();
+  const run = await box.runCode('print("hi"); x = 41');
+  assert.deepEqual(run.logs.stdout, ["hi\n"]);
+  assert.equal(run.error, undefined);
+  const next = await box.runCode("x + 1");
+  assert.equal(next.text, "42");
+  assert.equal(next.results[0].isMainResult, true);
+  assert.equal(next.executionCount, run.executionCount + 1);
+});
+
+test("events come as they happen", async () => {
+  const box = await shared();
+  const seen = [];
+  await box.runCode('import sys\nprint("out")\nprint("err", file=sys.stderr)\n"value"', {
+    onStdout: (m) => seen.push(["out", m.line]),
+    onStderr: (m) => seen.push(["err", m.line]),
+    onResult: (r) => seen.push(["result", r.text]),
+  });
+  assert.deepEqual(seen.sort(), [["err", "err\n"], ["out", "out\n"], ["result", "'value'"]]);
+});
+
+test("errors have name, value and traceback", async () => {
+  const box = await shared();
+  const { error } = await box.runCode("1/0");
+  assert.equal(error.name, "ZeroDivisionError");
+  assert.equal(error.value, "division by zero");
+  assert.match(error.traceback, /ZeroDivisionError/);
+});
+
+test("code runs as user, at home, with the run's variables", async () => {
+  const box = await shared();
+  const run = await box.runCode("import os, getpass\n(getpass.getuser(), os.getcwd(), os.environ.get('A'))", { envs: { A: "b" } });
+  assert.equal(run.text, "('user', '/home/user', 'b')");
+  assert.equal((await box.runCode("os.environ.get('A')")).text, undefined);
+});
+
+test("rich results", async () => {
+  const box = await shared();
+  const run = await box.runCode(`
+class Rich:
+    def _repr_html_(self): return "<b>bold</b>"
+    def _repr_markdown_(self): return "**bold**"
+    def __repr__(self): return "bold"
+Rich()`);
+  assert.equal(run.results[0].html, "<b>bold</b>");
+  assert.equal(run.results[0].markdown, "**bold**");
+  assert.equal(run.results[0].text, "bold");
+});
+
+test("contexts are apart, and can be restarted and removed", async () => {
+  const box = await shared();
+  const listed = await box.listCodeContexts();
+  assert.ok(listed.some((c) => c.language === "python") && listed.some((c) => c.language === "javascript"));
+  const context = await box.createCodeContext({ cwd: "/tmp" });
+  assert.equal(context.language, "python");
+  assert.equal(context.cwd, "/tmp");
+  await box.runCode("here = 1", { context });
+  assert.equal((await box.runCode("here", { context })).text, "1");
+  assert.equal((await box.runCode("here")).error.name, "NameError");
+  assert.equal((await box.runCode("import os; os.getcwd()", { context })).text, "'/tmp'");
+  await box.restartCodeContext(context);
+  assert.equal((await box.runCode("here", { context })).error.name, "NameError");
+  await box.removeCodeContext(context);
+  await assert.rejects(box.runCode("1", { context }), NotFoundError);
+  await assert.rejects(box.removeCodeContext("nosuch"), NotFoundError);
+  await assert.rejects(box.runCode("1", { context, language: "python" }), InvalidArgumentError);
+});

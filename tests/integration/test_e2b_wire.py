@@ -1,0 +1,254 @@
+# SPDX-License-Identifier: Apache-2.0
+"""E2B's protocol without its clients: what they never send, and what older ones do. tests/clients runs
+the clients themselves."""
+
+import base64
+import gzip
+import hashlib
+import json
+import struct
+import time
+
+import pytest
+
+from cella_server import wait_until
+
+
+class Box:
+    """A sandbox by E2B's API, and calls into it as its clients make them."""
+
+    def __init__(self, server, **options):
+        self.server = server
+        answer = self.control("POST", "/sandboxes", {"templateID": "base", "timeout": 600, **options})
+        assert answer.status == 201, answer
+        self.about = answer.json()
+        self.id = self.about["sandboxID"]
+
+    def control(self, method, path, body=None):
+        return self.server.request(method, path, body, {
+            "Authorization": None, "X-API-KEY": "e2b_" + self.server.key.encode().hex()})
+
+    def call(self, method, path, body=None, port=49983, token=True, **fields):
+        fields = {name.replace("_", "-"): value for name, value in fields.items()}
+        if isinstance(body, dict):
+            body = json.dumps(body).encode()
+            fields.setdefault("Content-Type", "application/json")
+        if token:
+            fields["X-Access-Token"] = self.about["envdAccessToken"]
+        return self.server.request(method, path, body, {
+            "Authorization": None, "E2b-Sandbox-Id": self.id, "E2b-Sandbox-Port": str(port), **fields})
+
+    def stream(self, method, message, **fields):
+        body = message if isinstance(message, bytes) else envelope(message)
+        answer = self.call("POST", method, body, Content_Type="application/connect+json", **fields)
+        return answer, frames(answer.body) if answer.status == 200 else []
+
+    def kill(self):
+        assert self.control("DELETE", f"/sandboxes/{self.id}").status == 204
+
+
+def envelope(message, flags=0):
+    text = json.dumps(message).encode()
+    return struct.pack(">BI", flags, len(text)) + text
+
+
+def frames(data):
+    found = []
+    while data:
+        flags, length = struct.unpack(">BI", data[:5])
+        found.append((flags, json.loads(data[5:5 + length])))
+        data = data[5 + length:]
+    return found
+
+
+def error_of(found):
+    assert [flags for flags, _ in found] == [2], found
+    return found[0][1]["error"]["code"]
+
+
+@pytest.fixture(scope="module")
+def box(server):
+    made = Box(server)
+    yield made
+    made.kill()
+
+
+START = "/process.Process/Start"
+ECHO = {"process": {"cmd": "/bin/bash", "args": ["-c", "echo hi"]}}
+
+
+def test_a_stream_is_as_it_was_recorded(box):
+    answer, found = box.stream(START, ECHO)
+    assert answer.headers["Content-Type"] == "application/connect+json"
+    assert [next(iter(m["event"])) for _, m in found[:-1]] == ["start", "data", "end"]
+    assert found[1][1] == {"event": {"data": {"stdout": base64.b64encode(b"hi\n").decode()}}}
+    assert found[2][1] == {"event": {"end": {"exitCode": 0, "exited": True, "status": "exit status 0"}}}
+    assert found[3] == (2, {})
+
+
+@pytest.mark.parametrize("body", [
+    b"", b"\0\0", b"\0\0\0\0\x05{}", b"\0\0\0\0\x01{}", b"\x01\0\0\0\x02{}", b"\0\xff\xff\xff\xff{}",
+    envelope(ECHO) + envelope(ECHO), b"\0\0\0\0\x02[]", b"\0\0\0\0\x01{", b"\0\0\0\0\x02\xff\xfe"],
+    ids=["empty", "cut header", "cut message", "more behind it", "compressed", "huge", "two", "no object",
+         "no json", "no text"])
+def test_broken_envelopes_are_told(box, body):
+    answer, found = box.stream(START, body)
+    assert answer.status == 200
+    # An empty message has all its defaults, and then names no process.
+    assert error_of(found) == "invalid_argument"
+
+
+@pytest.mark.parametrize("method, message, status, code", [
+    ("/filesystem.Filesystem/Nope", {}, 404, "unimplemented"),
+    ("/process.Process/StreamInput", {}, 404, "unimplemented"),
+    ("/filesystem.Filesystem/Stat", {"path": "nope"}, 404, "not_found"),
+    ("/filesystem.Filesystem/Stat", {"path": 7}, 400, "invalid_argument"),
+    ("/filesystem.Filesystem/Stat", {"path": "../../../../x"}, 400, "invalid_argument"),
+    ("/filesystem.Filesystem/Stat", {"path": "x" * 5000}, 400, "invalid_argument"),
+    ("/filesystem.Filesystem/GetWatcherEvents", {"watcherId": "x"}, 404, "not_found"),
+    ("/process.Process/SendInput", {"process": {"pid": 1}, "input": {"stdin": "not base64!"}}, 400,
+     "invalid_argument"),
+    ("/process.Process/SendInput", {"process": {"pid": 99999}, "input": {"stdin": ""}}, 404, "not_found"),
+    ("/process.Process/SendInput", {"process": {}, "input": {"stdin": ""}}, 400, "invalid_argument"),
+    ("/process.Process/SendSignal", {"process": {"pid": 99999}, "signal": "SIGNAL_SIGKILL"}, 404, "not_found"),
+    ("/process.Process/SendSignal", {"process": {"pid": 99999}, "signal": "SIGNAL_NOPE"}, 400,
+     "invalid_argument"),
+])
+def test_bad_calls_are_told(box, method, message, status, code):
+    answer = box.call("POST", method, message)
+    assert (answer.status, answer.json()["code"]) == (status, code), answer
+
+
+def test_protobuf_is_refused(box):
+    answer = box.call("POST", "/filesystem.Filesystem/Stat", b"\x0a\x01x", Content_Type="application/proto")
+    assert (answer.status, answer.json()["code"]) == (415, "invalid_argument")
+
+
+def test_the_time_of_a_stream_ends_its_command(box):
+    _, found = box.stream(START, {"process": {"cmd": "/bin/sleep", "args": ["1000"]}}, Connect_Timeout_Ms="300")
+    assert found[-1][1]["error"]["code"] == "deadline_exceeded"
+    listed = box.call("POST", "/process.Process/List", {}).json()["processes"]
+    assert not [p for p in listed if p["config"]["cmd"] == "/bin/sleep"]
+
+
+def test_keepalives_are_sent(box):
+    _, found = box.stream(START, {"process": {"cmd": "/bin/sleep", "args": ["2.5"]}}, Keepalive_Ping_Interval="1")
+    assert (0, {"event": {"keepalive": {}}}) in found
+
+
+def test_a_tag_finds_its_process(box):
+    _, found = box.stream(START, {"process": {"cmd": "/bin/bash", "args": ["-c", "sleep 1000 & disown"]},
+                                  "tag": "tagged"})
+    assert found[-1] == (2, {})
+    gone = box.call("POST", "/process.Process/SendSignal",
+                    {"process": {"tag": "tagged"}, "signal": "SIGNAL_SIGTERM"})
+    assert gone.status == 404
+
+
+def test_tokens_open_one_sandbox_only(server, box):
+    other = Box(server)
+    try:
+        for token in (None, "", "x", other.about["envdAccessToken"]):
+            fields = {} if token is None else {"X_Access_Token": token}
+            for method, path in (("GET", "/files?path=/etc/hostname"), ("POST", START),
+                                 ("POST", "/filesystem.Filesystem/Stat"), ("POST", "/execute")):
+                answer = box.call(method, path, {} if method == "POST" else None, token=False, **fields)
+                assert answer.status == 401, (path, token, answer)
+    finally:
+        other.kill()
+
+
+def test_an_open_sandbox_asks_for_none(server):
+    made = Box(server, secure=False)
+    try:
+        assert "envdAccessToken" not in made.about
+        assert made.call("GET", "/files?path=/etc/hostname", token=False).status == 200
+    finally:
+        made.kill()
+
+
+def test_files_are_sent_in_gzip_and_raw(box):
+    content = bytes(range(256)) * 4000
+    for encoding, body in (("identity", content), ("gzip", gzip.compress(content)),
+                           ("gzip", gzip.compress(content[:9]) + gzip.compress(content[9:]))):
+        answer = box.call("POST", "/files?path=z.bin", body, Content_Type="application/octet-stream",
+                          Content_Encoding=encoding)
+        assert answer.status == 200, answer
+        assert box.call("GET", "/files?path=z.bin").body == content
+    for encoding, body in (("gzip", b"no gzip"), ("gzip", gzip.compress(content)[:-20]), ("br", content)):
+        answer = box.call("POST", "/files?path=bad.bin", body, Content_Type="application/octet-stream",
+                          Content_Encoding=encoding)
+        assert answer.status == 400, answer
+    assert box.call("GET", "/files?path=bad.bin").status == 404
+
+
+def test_signatures(box):
+    def signed(path, operation, token, expires=None):
+        text = f"{path}:{operation}::{token}" + (f":{expires}" if expires is not None else "")
+        digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode().rstrip("=")
+        query = f"path={path}&signature=v1_{digest.replace('+', '%2B')}"
+        return query + (f"&signature_expiration={expires}" if expires is not None else "")
+
+    def get(query):
+        return box.server.request("GET", f"/files?{query}", None, {"Authorization": None})
+
+    token, path, soon = box.about["envdAccessToken"], "/etc/hostname", int(time.time()) + 600
+    assert get(signed(path, "read", token)).status == 200
+    assert get(signed(path, "read", token, soon)).status == 200
+    assert get(signed(path, "read", token, soon).replace(str(soon), str(soon + 1))).status == 401
+    assert get(signed(path, "read", token, 1)).status == 401
+    assert get(signed(path, "write", token)).status == 401
+    assert get(signed(path, "read", "0" * 64)).status == 401
+    assert get(f"path={path}&signature=x").status == 401
+    assert get(f"path={path}").status in (401, 502)
+
+
+def test_paths_named_as_ours_belong_to_a_sandboxs_program(server, box):
+    """A program behind a port may have a /files of its own."""
+    answer = box.call("GET", "/files?path=/etc/hostname", port=3456)
+    assert answer.status == 502, answer
+
+
+def test_sandboxes_of_other_apis_are_not_opened(server, sandbox):
+    """A field of E2B's is no way around the rules of a port."""
+    fields = {"Authorization": None, "E2b-Sandbox-Id": sandbox.get()["metadata"]["id"], "E2b-Sandbox-Port": "8080"}
+    assert server.request("GET", "/", None, fields).status == 502
+    fields["E2b-Sandbox-Port"] = "49983"
+    assert server.request("GET", "/files?path=/etc/passwd", None, fields).status == 401
+
+
+def test_bad_creates_are_told(server, box):
+    for body in ({"metadata": {"a": 1}}, {"timeout": -1}, {"timeout": "x"}, {"envVars": {"A": 1}},
+                 {"envVars": {"not a name": ""}}, {"network": {"allowOut": [1]}}, {"metadata": {"a": "x" * 40000}},
+                 {"autoResume": {"enabled": True}}, {"volumeMounts": [{"name": "a", "path": "/a"}]}):
+        answer = box.control("POST", "/v2/sandboxes", {"templateID": "base", **body})
+        assert answer.status in (400, 413) and answer.json()["code"] == answer.status, (body, answer)
+        assert answer.json()["message"]
+
+
+def test_the_first_generation_of_routes(server, box):
+    assert box.id in [item["sandboxID"] for item in box.control("GET", "/sandboxes").json()]
+    assert box.control("POST", f"/sandboxes/{box.id}-cella/timeout", {"timeout": 900}).status == 204
+    assert box.control("POST", f"/sandboxes/{box.id}/refreshes", {"duration": 60}).status == 204
+    assert box.control("POST", f"/sandboxes/{box.id}/resume", {"timeout": 900}).status == 409
+    assert box.control("POST", f"/sandboxes/{box.id}/connect", {"timeout": 900}).status == 200
+    logs = box.control("GET", f"/sandboxes/{box.id}/logs").json()
+    assert logs["logs"] and logs["logEntries"]
+    assert box.control("GET", "/templates/aliases/base").status == 200
+    assert box.control("GET", "/templates/aliases/nope").json()["code"] == 404
+
+
+def test_what_was_made_outlives_the_server(server_factory):
+    own = server_factory()
+    made = Box(own, metadata={"kept": "yes"})
+    watcher = made.call("POST", "/filesystem.Filesystem/CreateWatcher", {"path": "/tmp"})
+    assert watcher.status == 200, watcher
+    before = own.pids()
+    own.kill("cellad")
+    own.wait_recovered(before, "cellad")
+    wait_until(lambda: made.call("GET", "/health").status == 204, 30, "the sandbox, again")
+    about = made.control("GET", f"/sandboxes/{made.id}").json()
+    assert about["metadata"] == {"kept": "yes"}
+    assert about["envdAccessToken"] == made.about["envdAccessToken"]
+    assert made.call("GET", "/files?path=/etc/hostname").status == 200
+    made.kill()
