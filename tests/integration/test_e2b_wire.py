@@ -252,3 +252,38 @@ def test_what_was_made_outlives_the_server(server_factory):
     assert about["envdAccessToken"] == made.about["envdAccessToken"]
     assert made.call("GET", "/files?path=/etc/hostname").status == 200
     made.kill()
+
+
+def test_a_key_is_shown_in_e2bs_form(server):
+    name = f"e2b-{time.time_ns()}"
+    done = server.cli("key", "create", name, "--e2b")
+    assert done.returncode == 0, done
+    key = done.stdout.split()[-1]
+    assert key.startswith("e2b_") and set(key[4:]) <= set("0123456789abcdef")
+    assert server.request("GET", "/v2/sandboxes", None, {"Authorization": None, "X-API-KEY": key}).status == 200
+    assert server.cli("key", "delete", name).returncode == 0
+    assert server.request("GET", "/v2/sandboxes", None, {"Authorization": None, "X-API-KEY": key}).status == 401
+
+
+def test_moving_and_owning(box):
+    """What no client of theirs asks: to another file system, onto something, as somebody else."""
+    def run(command):
+        _, found = box.stream(START, {"process": {"cmd": "/bin/bash", "args": ["-c", command]}})
+        assert found[-1] == (2, {}), found
+        return found
+
+    def move(source, destination):
+        return box.call("POST", "/filesystem.Filesystem/Move", {"source": source, "destination": destination},
+                        Authorization="Basic " + base64.b64encode(b"root:").decode())
+
+    run("mkdir -p d/e; echo 1 > d/a; echo 2 > d/b; sudo rm -rf /usr/moved")
+    assert move("/home/user/d/a", "/home/user/d/b").status == 200
+    assert box.call("GET", "/files?path=d/b").body == b"1\n"
+    moved = move("/home/user/d/b", "/usr/moved/b")
+    assert moved.status == 200, moved
+    assert moved.json()["entry"]["owner"] == "user"
+    assert box.call("GET", "/files?path=/usr/moved/b").body == b"1\n"
+    assert box.call("GET", "/files?path=d/b").status == 404
+    assert move("/home/user/d/e", "/usr/moved/e").status == 400
+    assert move("/home/user/d", "/home/user/d/e/f").status >= 400
+    assert move("/home/user/nope", "/home/user/d/x").status == 404
