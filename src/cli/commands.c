@@ -322,6 +322,14 @@ static const struct option_row exec_options[] = {
     END_OF_OPTIONS,
 };
 
+static const struct option_row code_options[] = {
+    TEXT("language", "LANGUAGE", "python (the default), javascript, typescript, bash"),
+    TEXT("context", "ID", "a context to run in (default: the language's own)"),
+    ENV_OPTION,
+    NUMBER("timeout", "SECONDS", "interrupt it after so long (default: never)"),
+    END_OF_OPTIONS,
+};
+
 static const struct option_row forward_options[] = {
     TEXT("address", "ADDRESS", "where to listen on this machine (default: 127.0.0.1)"),
     END_OF_OPTIONS,
@@ -487,6 +495,7 @@ static const struct option_row doctor_options[] = {
 #define GROUPS "Groups"
 #define FILES     "Files in a sandbox"
 #define PROCESSES "Processes in a sandbox"
+#define CODE      "Code in a sandbox"
 #define TERMINALS "Terminals in a sandbox"
 #define NETWORK   "Network of a sandbox"
 #define PORTS     "Ports of a sandbox"
@@ -609,6 +618,16 @@ static const struct verb_row verbs[] = {
      NULL, NULL, VERB_REMOTE, verb_process_stop},
     {PROCESSES, "run NAME process kill PID", "end a process and its children at once",
      NULL, NULL, VERB_REMOTE, verb_process_kill},
+
+    {CODE, "run NAME code [CODE]", "run code in an interpreter that keeps its variables",
+     "Without CODE, or with \"-\", the code is read from standard input. What it writes goes to standard output and "
+     "standard error as it comes, the value of its last expression to standard output. The exit status is 1 when it "
+     "failed.",
+     code_options, VERB_REMOTE, verb_code_run},
+    {CODE, "code NAME", "one piece of code after the other",
+     "Asks for code and runs it, again and again, in one interpreter. An empty line ends what is indented. With a file "
+     "as its input it runs that.",
+     code_options, VERB_REMOTE, verb_code},
 
     {TERMINALS, "shell NAME [COMMAND...]", "a terminal in a sandbox",
      SHELL_DETAILS, shell_options, VERB_REMOTE, verb_shell},

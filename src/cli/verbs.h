@@ -42,6 +42,9 @@ verb_function verb_cp;
 verb_function verb_process_list, verb_process_exec, verb_process_attach, verb_process_logs,
     verb_process_ports, verb_process_stop, verb_process_kill;
 
+/* code.c */
+verb_function verb_code_run, verb_code;
+
 /* shell.c */
 verb_function verb_shell, verb_terminal_list, verb_terminal_close;
 

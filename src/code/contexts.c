@@ -16,7 +16,7 @@
 #include "code/state.h"
 #include "sandbox/processes.h"
 
-enum { ID_RANDOM = 20 };
+enum { ID_RANDOM = 20, BOXES_KEPT = 256, NO_SUCH_COMMAND = 127 };
 
 static const char name_prefix[] = "code.";
 static const char default_prefix[] = "default-";
@@ -214,14 +214,16 @@ static char *copy(const char *text)
     return made;
 }
 
-/* One that was ended on purpose is no context any more; one that ended by itself is started again
- * by the next run. */
+/* One that was ended on purpose, or whose interpreter was not there (a shell says 127), is no
+ * context any more; one that ended by itself is started again by the next run. */
 static void adopt(struct box *box, const struct agent_process *process)
 {
     const struct language *language;
     const char *id;
     if (!read_name(process->name, &language, &id) || process->state == PROCESS_KILLED ||
-        process->state == PROCESS_STOPPED || box->count >= CODE_CONTEXTS_MAX)
+        process->state == PROCESS_STOPPED ||
+        (process->state == PROCESS_EXITED && process->exit_code == NO_SUCH_COMMAND) ||
+        box->count >= CODE_CONTEXTS_MAX)
         return;
     struct context *c = box_find(box, id);
     if (c == NULL) {
@@ -253,6 +255,27 @@ static int look(struct box *box, const struct code_place *place, struct error *e
     return rc;
 }
 
+/* What is kept of sandboxes that nobody asked about lately can be learned again: of those that went
+ * without a word nothing is to stay for ever. */
+static void sweep(struct code *code)
+{
+    struct box *box, *next;
+    if (HASH_CNT(by_id, code->boxes) < BOXES_KEPT)
+        return;
+    HASH_ITER(by_id, code->boxes, box, next)
+    {
+        bool idle = !box->looking;
+        for (const struct context *c = box->contexts; c != NULL; c = c->next)
+            idle = idle && !c->busy && c->link == NULL && c->refs == 1;
+        if (!idle || box->refs != box->count)
+            continue;
+        box->refs++;
+        while (box->contexts != NULL)
+            context_forget(box->contexts);
+        box_unref(box);
+    }
+}
+
 /* The box of a sandbox that runs, with a reference, and with what is in it. */
 static int box_enter(struct code *code, const struct code_place *place, struct box **ret_box,
                      struct error *err)
@@ -271,6 +294,7 @@ static int box_enter(struct code *code, const struct code_place *place, struct b
         box = NULL;
     }
     if (box == NULL) {
+        sweep(code);
         box = calloc(1, sizeof(*box));
         if (box == NULL)
             abort();

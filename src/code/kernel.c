@@ -15,6 +15,7 @@
 #include "base/cleanup.h"
 #include "base/limits.h"
 #include "code/frames.h"
+#include "code/pipe.h"
 #include "code/state.h"
 #include "loop/net.h"
 #include "sandbox/processes.h"
@@ -32,6 +33,7 @@ enum {
 
 void kernel_close(struct context *c)
 {
+    pipe_close(c);
     if (c->link == NULL)
         return;
     watch_stop(&c->watch);
@@ -53,8 +55,30 @@ static void event(struct watch *watch, uint32_t events)
         context_lost(c);
 }
 
-int kernel_send(struct context *c, struct slice bytes, struct error *err)
+bool kernel_connected(const struct context *c)
 {
+    return c->link != NULL || pipe_is_open(c);
+}
+
+void kernel_begin(struct context *c)
+{
+    if (c->link != NULL)
+        sandbox_link_begin(c->link);
+}
+
+/* What follows a process's output counts as use of the sandbox, and is not kept. */
+void kernel_rest(struct context *c)
+{
+    if (c->link != NULL)
+        sandbox_link_end(c->link);
+    pipe_rest(c);
+}
+
+int kernel_send(struct context *c, const struct code_place *place, struct slice bytes,
+                struct error *err)
+{
+    if (c->language->piped)
+        return pipe_send(c, place, bytes, err);
     return net_write(c->code->loop, sandbox_link_fd(c->link), bytes.data, bytes.len, WRITE_MS, err);
 }
 
@@ -93,6 +117,8 @@ static int read_more(struct context *c, int64_t timeout_ms, struct error *err)
 int kernel_next(struct context *c, int64_t timeout_ms, struct code_frame *ret_frame,
                 struct error *err)
 {
+    if (c->language->piped)
+        return pipe_next(c, timeout_ms, ret_frame, err);
     for (;;) {
         size_t size;
         struct error why = {0};
@@ -122,7 +148,7 @@ static int greet(struct context *c, char mode, struct error *err)
 {
     struct code_frame frame;
     uint32_t numbers[3];
-    if (kernel_send(c, (struct slice){&mode, 1}, err) < 0)
+    if (kernel_send(c, NULL, (struct slice){&mode, 1}, err) < 0)
         return -1;
     int got = kernel_next(c, HELLO_MS, &frame, err);
     if (got == 0)
@@ -144,6 +170,8 @@ static int dial(struct context *c, const struct code_place *place, char mode, st
 {
     char name[PROCESS_NAME_SIZE];
     struct code *code = c->code;
+    if (c->language->piped)
+        return pipe_open(c, place, mode, err);
     context_process_name(c, name);
     if (sandbox_link_open(code->sandboxes, place->workspace, place->sandbox, name, CONNECT_MS,
                           &c->link, err) < 0)
@@ -159,12 +187,17 @@ static int dial(struct context *c, const struct code_place *place, char mode, st
 
 /* --- the process --- */
 
+static int missing(const struct context *c, struct error *err)
+{
+    return error_set(err, ERROR_CODE_INTERPRETER_MISSING,
+                     "the sandbox's image has no %s, which %s needs", c->language->program,
+                     c->language->name);
+}
+
 static int explain_start(const struct context *c, struct error *why, struct error *err)
 {
     if (why->code == ERROR_FILE_NOT_FOUND && strstr(why->message, c->language->program) != NULL)
-        return error_set(err, ERROR_CODE_INTERPRETER_MISSING,
-                         "the sandbox's image has no %s, which %s needs", c->language->program,
-                         c->language->name);
+        return missing(c, err);
     *err = *why;
     return -1;
 }
@@ -182,7 +215,7 @@ static int start(struct context *c, const struct code_place *place, struct error
         .user = c->user,
         .env = {c->env, c->env_len},
         .name = name,
-        .flags = EXEC_STDIN | EXEC_STDIN_ONCE,
+        .flags = EXEC_STDIN | (c->language->piped ? 0 : EXEC_STDIN_ONCE),
         .stdin_data = c->language->input(arena),
     };
     int rc = sandbox_exec(c->code->sandboxes, place->workspace, place->sandbox, place->actor, &exec,
@@ -192,6 +225,7 @@ static int start(struct context *c, const struct code_place *place, struct error
         c->pid = process.pid;
         c->started_ms = process.started_ms;
         c->last_number = c->under_way = 0;
+        c->fresh = true;
         if (c->cwd == NULL)
             c->cwd = strdup(process.cwd);
     } else {
@@ -229,7 +263,15 @@ static int failed_to_start(struct context *c, const struct code_place *place, st
     char name[PROCESS_NAME_SIZE];
     struct arena *arena = arena_new();
     struct process_log log = {0};
+    struct agent_process process = {0};
     context_process_name(c, name);
+    /* As a shell says it. */
+    if (sandbox_process_get(c->code->sandboxes, place->workspace, place->sandbox, name, arena,
+                            &process, NULL) == 0 &&
+        process.exit_code == 127) {
+        arena_free(arena);
+        return missing(c, err);
+    }
     sandbox_process_log(c->code->sandboxes, place->workspace, place->sandbox, name, LOG_BOTH, arena,
                         &log, NULL);
     size_t from = log.data.len > 200 ? log.data.len - 200 : 0;
@@ -272,9 +314,9 @@ static int dial_patiently(struct context *c, const struct code_place *place, cha
 int kernel_ready(struct context *c, const struct code_place *place, char mode, struct error *err)
 {
     struct error why = {0};
-    if (c->link != NULL && !c->started)
+    if (!c->started)
         kernel_close(c);
-    if (c->link != NULL && mode == 'A')
+    if (kernel_connected(c) && mode == 'A')
         return 0;
     kernel_close(c);
     if (c->started) {

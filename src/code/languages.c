@@ -12,10 +12,13 @@
 
 #include "base/cleanup.h"
 #include "code/code.h"
+#include "code/frames.h"
+#include "kernel_bash.h"
+#include "kernel_javascript.h"
 #include "kernel_python.h"
 #include "kernel_python_rich.h"
 
-const char *const code_languages[] = {"python", NULL};
+const char *const code_languages[] = {"python", "javascript", "typescript", "bash", NULL};
 
 static struct slice strings(struct arena *arena, const char *const *items, size_t count)
 {
@@ -29,6 +32,13 @@ static struct slice strings(struct arena *arena, const char *const *items, size_
         at += size;
     }
     return (struct slice){out, len};
+}
+
+static int framed_request(struct buf *out, uint32_t number, struct slice env, struct slice code,
+                          struct error *err)
+{
+    code_frame_run(out, number, env, code);
+    return buf_check(out, "code", err);
 }
 
 /* --- python --- */
@@ -52,10 +62,80 @@ static struct slice python_input(struct arena *arena)
     return (struct slice){text, len};
 }
 
+/* --- javascript, typescript --- */
+
+/* The kernel has descriptor 3 for itself; whatever inherits 1 and 2 writes to the other stream. */
+static struct slice node_argv(struct arena *arena, const struct language *language,
+                              const char *socket)
+{
+    static const char boot[] = "{const f=require('fs'),r=n=>{const b=Buffer.alloc(n);"
+                               "for(let i=0;i<n;)i+=f.readSync(0,b,i,n-i);return b};"
+                               "(0,eval)(String(r(r(4).readUInt32LE())))}";
+    const char *items[] = {"sh", "-c", "exec 3>&1 1>&2; exec node -e \"$1\" \"$2\"",
+                           "sh", boot, language->name};
+    return strings(arena, items, ARRAY_LEN(items));
+}
+
+static struct slice node_input(struct arena *arena)
+{
+    size_t len = sizeof(kernel_javascript);
+    char *text = arena_alloc(arena, 4 + len);
+    for (unsigned i = 0; i < 4; i++)
+        text[i] = (char)(len >> (8 * i));
+    memcpy(text + 4, kernel_javascript, len);
+    return (struct slice){text, 4 + len};
+}
+
+/* --- bash --- */
+
+/* Interactive, because such a shell survives an interrupt; without what a terminal would want. */
+static struct slice bash_argv(struct arena *arena, const struct language *language,
+                              const char *socket)
+{
+    const char *items[] = {language->program, "--norc", "--noprofile", "--noediting", "-i"};
+    return strings(arena, items, ARRAY_LEN(items));
+}
+
+static struct slice bash_input(struct arena *arena)
+{
+    return (struct slice){(const char *)kernel_bash, sizeof(kernel_bash)};
+}
+
+static void add_quoted(struct buf *out, struct slice text)
+{
+    buf_addc(out, '\'');
+    for (size_t i = 0; i < text.len; i++)
+        if (text.data[i] == '\'')
+            buf_adds(out, "'\\''");
+        else
+            buf_addc(out, text.data[i]);
+    buf_addc(out, '\'');
+}
+
+static int bash_request(struct buf *out, uint32_t number, struct slice env, struct slice code,
+                        struct error *err)
+{
+    if (code.len > 0 && memchr(code.data, '\0', code.len) != NULL)
+        return error_set(err, ERROR_INVALID_ARGUMENT, "code: bash can not read a NUL");
+    strv_each (pair, env) {
+        size_t name = strcspn(pair, "=");
+        buf_addf(out, "__cella_env %.*s ", (int)name, pair);
+        add_quoted(out, slice_of(pair + name + (pair[name] == '=')));
+        buf_addc(out, '\n');
+    }
+    buf_addf(out, "__cella_begin %u\neval ", number);
+    add_quoted(out, code);
+    buf_addf(out, " </dev/null\n__cella_end %u\n", number);
+    return buf_check(out, "code", err);
+}
+
 /* --- */
 
 static const struct language languages[] = {
-    {"python", "python3 py", "python3", python_argv, python_input},
+    {"python", "python3 py", "python3", python_argv, python_input, framed_request, false, false},
+    {"javascript", "js node nodejs", "node", node_argv, node_input, framed_request, true, true},
+    {"typescript", "ts", "node", node_argv, node_input, framed_request, true, true},
+    {"bash", "sh shell", "bash", bash_argv, bash_input, bash_request, true, false},
 };
 
 static bool has_word(const char *words, const char *word)

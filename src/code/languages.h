@@ -6,7 +6,12 @@
  * languages.c, a kernel, and its test.
  */
 
+#include <stdbool.h>
+#include <stdint.h>
+
 #include "base/arena.h"
+#include "base/buf.h"
+#include "base/error.h"
 #include "base/slice.h"
 
 struct language {
@@ -17,6 +22,11 @@ struct language {
     struct slice (*argv)(struct arena *arena, const struct language *language, const char *socket);
     /* What the interpreter reads from its stdin: the kernel. */
     struct slice (*input)(struct arena *arena);
+    /* A run as the kernel reads it. */
+    int (*request)(struct buf *out, uint32_t number, struct slice env, struct slice code,
+                   struct error *err);
+    bool piped;  /* it is spoken to over stdin and stdout (code/pipe.h), not over a socket */
+    bool frames; /* … and writes frames to stdout, not plain output with marks in it */
 };
 
 /* By name or alias, in any case; NULL is python. NULL: there is none. */

@@ -195,18 +195,29 @@ static int time_is_over(struct running *r, struct error *err)
 
 /* --- events --- */
 
-/* An interrupted run ends with whatever its language makes of that; the reason is ours to say. */
+/* An interrupted run ends with whatever its language makes of that, perhaps with nothing; the
+ * reason is ours to say. */
+static int tell_timeout(struct running *r, struct error *err)
+{
+    return tell_error(r, "TimeoutError",
+                      arena_printf(r->arena,
+                                   "the run took longer than %g s and was interrupted; variables "
+                                   "are kept",
+                                   (double)r->timeout_ms / 1000),
+                      err);
+}
+
+static bool timed_out(const struct running *r)
+{
+    return r->kill_at != 0 && r->timeout_ms > 0;
+}
+
 static int tell_event(struct running *r, const struct code_event *event, struct error *err)
 {
     if (event->kind != CODE_ERROR)
         return tell(r, event, err);
-    if (r->kill_at != 0 && r->timeout_ms > 0)
-        return tell_error(r, "TimeoutError",
-                          arena_printf(r->arena,
-                                       "the run took longer than %g s and was interrupted; "
-                                       "variables are kept",
-                                       (double)r->timeout_ms / 1000),
-                          err);
+    if (timed_out(r))
+        return tell_timeout(r, err);
     if (r->failed)
         return 0;
     r->failed = true;
@@ -219,6 +230,8 @@ static int take(struct running *r, const struct code_frame *frame, struct error 
     uint32_t numbers[3];
     struct code_event event;
     switch (frame->type) {
+    case 'H': /* of the beginning of a log */
+        return 0;
     case 'S':
         if (code_frame_numbers(frame, numbers, err) < 0)
             return -1;
@@ -239,8 +252,11 @@ static int take(struct running *r, const struct code_frame *frame, struct error 
     default:
         if (code_frame_event(frame, r->arena, &event, err) < 0)
             return -1;
-        /* A history whose beginning is gone begins with what is left. */
-        return r->begun || r->follow ? tell_event(r, &event, err) : 0;
+        /* A history whose beginning is gone begins with what is left; and what others than the run
+         * have written before it is not lost. */
+        if (!r->begun && !r->follow && !(r->c->language->piped && event.kind <= CODE_STDERR))
+            return 0;
+        return tell_event(r, &event, err);
     }
 }
 
@@ -257,13 +273,15 @@ static int attend(struct running *r, struct error *err)
             got = take(r, &frame, &why) + 1;
         else if (got == 0)
             got = time_is_over(r, &why) * 2;
+        if (got == 2 && !kernel_connected(r->c))
+            return 0; /* it was told with the reason */
         if (got == 2)
-            return r->c->link == NULL ? 0 : tell_end(r, err);
+            return timed_out(r) && tell_timeout(r, err) < 0 ? -1 : tell_end(r, err);
         if (got > 0 || (got == 0 && why.code == ERROR_NONE))
             continue;
         if (!r->left && why.code == ERROR_CODE_KERNEL_FAILED)
             return tell_garbage(r, &why, err);
-        if (!r->left && why.code == ERROR_UNAVAILABLE && r->c->link != NULL)
+        if (!r->left && why.code == ERROR_UNAVAILABLE && kernel_connected(r->c))
             return tell_death(r, err);
         *err = why;
         return -1;
@@ -288,8 +306,7 @@ static void drain(void *arg)
     if (attend(&d->r, &err) < 0)
         kernel_close(c); /* whoever comes next connects anew, and waits for its end */
     arena_free(d->r.arena);
-    if (c->link != NULL)
-        sandbox_link_end(c->link);
+    kernel_rest(c);
     context_unlock(c);
     context_drop(c);
     free((char *)d->place.workspace);
@@ -327,34 +344,31 @@ static void abandon(struct running *r)
 static int carry_out(struct running *r, struct error *err)
 {
     struct context *c = r->c;
-    sandbox_link_begin(c->link);
+    kernel_begin(c);
     r->arena = arena_new();
     int rc = attend(r, err);
     arena_free(r->arena);
-    if (rc < 0 && c->link != NULL && !c->code->stopping) {
+    if (rc < 0 && kernel_connected(c) && !c->code->stopping) {
         abandon(r);
         return rc;
     }
-    if (c->link != NULL)
-        sandbox_link_end(c->link);
+    kernel_rest(c);
     if (rc < 0)
         kernel_close(c);
     context_unlock(c);
     return rc;
 }
 
-static int send_run(struct context *c, const struct code_run *run, uint32_t *ret_number,
-                    struct error *err)
+static int send_run(struct context *c, const struct code_place *place, const struct code_run *run,
+                    uint32_t *ret_number, struct error *err)
 {
-    _cleanup_buf_ struct buf out =
-        BUF_INIT(CODE_HEADER_SIZE + 8 + run->env.len + run->code.len + 16);
+    _cleanup_buf_ struct buf out = BUF_INIT(1024 + 32 * run->env.len + 4 * run->code.len);
     if (++c->last_number == 0)
         ++c->last_number;
     *ret_number = c->last_number;
-    code_frame_run(&out, *ret_number, run->env, run->code);
-    if (buf_check(&out, "code", err) < 0)
+    if (c->language->request(&out, *ret_number, run->env, run->code, err) < 0)
         return -1;
-    return kernel_send(c, (struct slice){out.data, out.len}, err);
+    return kernel_send(c, place, (struct slice){out.data, out.len}, err);
 }
 
 /* A kernel that has just died is found out by writing to it: then there is another. */
@@ -365,10 +379,10 @@ static int begin(struct context *c, const struct code_place *place, const struct
     for (int tries = 0; tries < 2; tries++) {
         if (kernel_ready(c, place, 'A', err) < 0)
             return -1;
-        if (send_run(c, run, ret_number, &why) == 0)
+        if (send_run(c, place, run, ret_number, &why) == 0)
             return 0;
         kernel_close(c);
-        if (why.code != ERROR_UNAVAILABLE)
+        if (why.code != ERROR_UNAVAILABLE && why.code != ERROR_STDIN_CLOSED)
             break;
     }
     *err = why;
@@ -432,13 +446,15 @@ int code_follow(struct code *code, const struct code_place *place, const char *i
         context_unlock(c);
         return -1;
     }
-    if (c->last_number == 0) {
+    if (c->last_number == 0 || (c->language->piped && c->under_way == 0)) {
+        kernel_rest(c);
         context_unlock(c);
         return error_set(err, ERROR_CONFLICT, "nothing was run in this context yet");
     }
     struct running r = {.c = c,
                         .place = place,
-                        .follow = true,
+                        .number = c->language->piped ? c->under_way : 0,
+                        .follow = !c->language->piped,
                         .idle_ms = idle_ms,
                         .listener = listener,
                         .ctx = ctx};

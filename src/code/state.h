@@ -56,9 +56,11 @@ struct context {
     bool readable; /* perhaps */
     struct co_cond arrived;
     struct buf in;
-    size_t used;          /* of `in`, by the frame that was handed out last */
-    uint32_t last_number; /* of a run */
-    uint32_t under_way;   /* number of the run that was under way when we connected; 0: none */
+    size_t used;            /* of `in`, by the frame that was handed out last */
+    struct pipe_link *pipe; /* pipe.c's, for languages without a socket; NULL: not open */
+    bool fresh;             /* its process has just been started */
+    uint32_t last_number;   /* of a run */
+    uint32_t under_way;     /* number of the run that was under way when we connected; 0: none */
 };
 
 struct code {
@@ -99,7 +101,12 @@ int kernel_ready(struct context *c, const struct code_place *place, char mode, s
 /* Ends the interpreter with all that it has started, and closes the connection. */
 int kernel_kill(struct context *c, const struct code_place *place, struct error *err);
 void kernel_close(struct context *c);
-int kernel_send(struct context *c, struct slice bytes, struct error *err);
+bool kernel_connected(const struct context *c);
+/* A run begins, or has ended: from there on it may idle. */
+void kernel_begin(struct context *c);
+void kernel_rest(struct context *c);
+int kernel_send(struct context *c, const struct code_place *place, struct slice bytes,
+                struct error *err);
 struct code_frame;
 /* The next frame, good until the next call. 1; 0 after timeout_ms (-1: never); -1: UNAVAILABLE when
  * the connection is lost, CODE_KERNEL_FAILED when it holds garbage. */

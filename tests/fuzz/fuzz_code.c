@@ -4,9 +4,11 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 
 #include "base/arena.h"
 #include "code/frames.h"
+#include "code/marks.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -26,5 +28,18 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         rest.len -= taken;
     }
     arena_free(arena);
+    rest = (struct slice){(const char *)data, size};
+    mark_last_begin(rest);
+    /* Whatever pieces it comes in, nothing is lost and nothing stands still. */
+    while (rest.len > 0) {
+        struct mark mark = mark_next(rest, &taken);
+        if ((mark.kind == MARK_NONE) != (taken == 0) || taken > rest.len ||
+            (mark.kind == MARK_NONE && rest.len >= MARK_SIZE_MAX))
+            abort();
+        if (mark.kind == MARK_NONE)
+            break;
+        rest.data += taken;
+        rest.len -= taken;
+    }
     return 0;
 }

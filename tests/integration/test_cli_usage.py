@@ -131,7 +131,7 @@ def complete(*words, env=None):
 
 def test_completion(tmp_path):
     assert complete("sandbox", "st") == ["start", "stop"]
-    assert complete("run", "box", "") == ["file", "process", "shell", "terminal"]
+    assert complete("run", "box", "") == ["file", "process", "code", "shell", "terminal"]
     assert complete("sandbox", "list", "--st") == ["--status"]
     assert complete("sandbox", "list", "-o", "") == ["table", "json"]
     assert complete("sandbox", "list", "--output", "=", "j") == ["json"]
