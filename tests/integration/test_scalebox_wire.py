@@ -172,3 +172,10 @@ def test_lists(own_server, box):
     assert own_server.request("GET", "/v1/sandboxes?status=terminated").json()["data"]["total"] == 0
     assert own_server.request("GET", "/v1/sandboxes?status=lost").status == 400
     assert own_server.request("GET", "/v1/sandboxes", None, {"Authorization": None}).status == 401
+
+
+def test_killing_twice(own_server):
+    made = own_server.request("POST", "/v1/sandboxes", {"template": "base"}).json()["data"]["sandbox_id"]
+    for name in (made, made, "nosuchsandbox"):
+        answer = own_server.request("DELETE", f"/v1/sandboxes/{name}?force=true")
+        assert answer.status == 200 and answer.json()["data"]["sandbox_id"] == name

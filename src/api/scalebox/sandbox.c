@@ -57,19 +57,23 @@ int scalebox_sandbox_get(struct http_exchange *x, const struct route_params *par
     return scalebox_reply_sandbox(x, call, 200, &info, err);
 }
 
+/* One that is gone is what was asked for: the client kills some of its sandboxes twice, and takes
+ * every refusal for a failure. */
 int scalebox_sandbox_kill(struct http_exchange *x, const struct route_params *params, void *ctx,
                           struct error *err)
 {
     const struct api_call *call = ctx;
+    const char *id = route_param(params, "name");
     struct sandbox_info info;
-    if (e2b_sandbox_find(x, call, route_param(params, "name"), &info, err) < 0 ||
-        sandboxes_delete(call->api->sandboxes, call->workspace, info.id, call->principal.name,
-                         http_arena(x), &info, err) < 0)
+    if ((e2b_sandbox_find(x, call, id, &info, err) < 0 ||
+         sandboxes_delete(call->api->sandboxes, call->workspace, info.id, call->principal.name,
+                          http_arena(x), &info, err) < 0) &&
+        err->code != ERROR_SANDBOX_NOT_FOUND)
         return -1;
     yyjson_mut_doc *doc;
     yyjson_mut_val *root = scalebox_envelope(http_arena(x), &doc);
     yyjson_mut_val *data = yyjson_mut_obj_add_obj(doc, root, "data");
-    yyjson_mut_obj_add_str(doc, data, "sandbox_id", info.id);
+    json_add_lossy(doc, data, "sandbox_id", slice_of(id));
     yyjson_mut_obj_add_str(doc, data, "message", "terminated");
     return api_reply_json(x, 200, doc, err);
 }

@@ -55,6 +55,7 @@ test("in the background: list, connect, kill", async () => {
   const pid = await pidOf(handle);
   assert.ok((await commands.list()).some((process) => process.pid === pid));
   const again = await commands.connect(pid);
+  assert.equal(await pidOf(again), pid);
   assert.equal(await commands.kill(pid), true);
   const done = await handle.wait();
   assert.notEqual(done.exitCode, 0);
@@ -77,4 +78,30 @@ test("a terminal", async () => {
   await pty.sendInput(pid, new TextEncoder().encode("stty size\n"));
   await waitUntil(() => seen.includes("30 100"), () => seen);
   await pty.kill(pid);
+});
+
+test("a process by its events", async () => {
+  const { processes } = await shared();
+  const events = [];
+  for await (const event of processes.start({ cmd: "/bin/sh", args: ["-c", "echo $0 $COLOR; exit 4"], envs: { COLOR: "red" } }))
+    events.push(event);
+  assert.equal(events[0].type, "start");
+  assert.ok(events[0].data.pid > 0);
+  assert.ok(events.some((event) => event.data?.stdout && Buffer.from(event.data.stdout).toString() === "/bin/sh red\n"));
+  assert.equal(events.at(-1).type, "end");
+  assert.equal(events.at(-1).data.exitCode, 4);
+});
+
+test("a program that is not there", async () => {
+  const { commands } = await shared();
+  const done = await commands.run("/no/such/program");
+  assert.equal(done.exitCode, 127);
+  assert.match(done.stderr, /No such file|not found/);
+});
+
+test("much output", async () => {
+  const { commands } = await shared();
+  const done = await commands.run("seq 1 200000");
+  assert.equal(done.stdout.length, 1288895);
+  assert.ok(done.stdout.endsWith("199999\n200000\n"));
 });
