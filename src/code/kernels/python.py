@@ -6,23 +6,24 @@
 # work; a second one passes on what is written to descriptors 1 and 2 (by children, by C code) and takes new
 # connections. Nothing here is needed by the cells, which may redefine, close or break whatever they find: a
 # kernel that is broken ends, and is started anew.
+#
+# What a one-liner costs is system calls and wake-ups, so there are few: one recv, one sigaction, one poll and one
+# send. And what an idle kernel costs is imports, so the modules behind the modules are used where they will do:
+# socket, signal and threading bring enum and more with them, traceback and linecache bring re and tokenize.
 
+import _ast
+import _signal
+import _socket
 import _thread
-import ast
 import builtins
-import collections
 import io
-import linecache
 import os
 import select
-import signal
-import socket
 import struct
 import sys
-import threading
 import time
-import traceback
-import types
+from _collections import deque
+from _frozen_importlib_external import PathFinder
 
 VERSION = 1
 CHUNK = 65536
@@ -35,30 +36,34 @@ CELLS_KEPT = 1000              # whose source tracebacks can show
 
 HEAD = struct.Struct("<cI")
 U32 = struct.Struct("<I")
+TWO = struct.Struct("<II")
+END = struct.Struct("<cIIII")
 monotonic = time.monotonic
-get_ident = threading.get_ident
+get_ident = _thread.get_ident
+Module = type(sys)
 
 
 class Channel:
     """The connection, and what is remembered for the next one. All under one lock."""
 
     def __init__(self, name):
-        self.lock = threading.RLock()
-        self.changed = threading.Condition(self.lock)
-        self.listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.lock = _thread.RLock()
+        self.came = _thread.allocate_lock()  # taken by who waits for a connection
+        self.listener = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
         self.listener.bind("\0" + name)
         self.listener.listen(16)
         self.conn = None
         self.live = False     # the connection wants what comes
+        self.source = None    # the connection that … was read from
         self.inbox = b""
         self.out = []         # frames that were not sent yet
         self.out_size = 0
         self.sent_at = 0.0
         self.sends = 0        # in this run
-        self.late = collections.deque()
+        self.late = deque()
         self.late_size = 0
         self.late_lost = 0
-        self.history = collections.deque()
+        self.history = deque()
         self.history_size = 0
         self.history_lost = 0
         self.status = 0
@@ -91,9 +96,9 @@ class Channel:
         with self:
             frame = HEAD.pack(kind, len(data)) + data
             if self.run == 0:
-                self.keep_late(kind, frame)
+                self.keep_late(frame)
                 return
-            self.remember(kind, frame)
+            self.remember(frame)
             self.out.append(frame)
             self.out_size += len(frame)
             if now or self.out_size > CHUNK:
@@ -106,19 +111,19 @@ class Channel:
                 self.gathering = True
                 self.wake()
 
-    def remember(self, kind, frame):
-        self.history.append((kind, frame))
+    def remember(self, frame):
+        self.history.append(frame)
         self.history_size += len(frame)
         while self.history_size > HISTORY_MAX and len(self.history) > 1:
-            _, old = self.history.popleft()
+            old = self.history.popleft()
             self.history_size -= len(old)
             self.history_lost += len(old) - HEAD.size
 
-    def keep_late(self, kind, frame):
-        self.late.append((kind, frame))
+    def keep_late(self, frame):
+        self.late.append(frame)
         self.late_size += len(frame)
         while self.late_size > LATE_MAX and len(self.late) > 1:
-            _, old = self.late.popleft()
+            old = self.late.popleft()
             self.late_size -= len(old)
             self.late_lost += len(old) - HEAD.size
 
@@ -140,7 +145,7 @@ class Channel:
     def lose(self):
         if self.conn is not None:
             try:
-                self.conn.shutdown(socket.SHUT_RDWR)  # whoever reads it wakes up
+                self.conn.shutdown(_socket.SHUT_RDWR)  # whoever reads it wakes up
             except OSError:
                 pass
         self.conn = None
@@ -155,9 +160,9 @@ class Channel:
     # --- connections: the second thread ---
 
     def accept(self):
-        conn, _ = self.listener.accept()
+        conn = _socket.socket(fileno=self.listener._accept()[0])
         # Only who comes from outside the sandbox has no pid in here.
-        pid, _, _ = struct.unpack("3i", conn.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
+        pid, _, _ = struct.unpack("3i", conn.getsockopt(_socket.SOL_SOCKET, _socket.SO_PEERCRED, 12))
         if pid != 0:
             conn.close()
             return
@@ -173,35 +178,41 @@ class Channel:
                 if mode == b"F":
                     if self.history_lost:
                         conn.sendall(HEAD.pack(b"G", 8) + struct.pack("<Q", self.history_lost))
-                    conn.sendall(b"".join(frame for _, frame in self.history))
+                    conn.sendall(b"".join(self.history))
                 self.conn = conn
-                self.inbox = b""
                 self.live = mode == b"F"
-                self.changed.notify_all()
+                if self.came.locked():
+                    self.came.release()
         except OSError:
             conn.close()
 
     # --- requests: the main thread ---
 
+    def connection(self):
+        while self.conn is None:
+            self.came.acquire(False)
+            if self.conn is None:
+                self.came.acquire()
+        return self.conn
+
     def next_request(self):
         """The payload of the next one."""
         while True:
-            with self.lock:
-                while self.conn is None:
-                    self.changed.wait()
-                conn = self.conn
+            conn = self.conn or self.connection()
+            if conn is not self.source:
+                self.source, self.inbox = conn, b""
+            inbox = self.inbox
             try:
                 while True:
-                    if len(self.inbox) >= HEAD.size:
-                        kind, size = HEAD.unpack_from(self.inbox)
-                        if len(self.inbox) >= HEAD.size + size:
-                            payload = self.inbox[HEAD.size:HEAD.size + size]
-                            self.inbox = self.inbox[HEAD.size + size:]
-                            return payload
-                    more = conn.recv(1 << 20)
+                    if len(inbox) >= HEAD.size:
+                        end = HEAD.size + HEAD.unpack_from(inbox)[1]
+                        if len(inbox) >= end:
+                            self.inbox = inbox[end:]
+                            return inbox[HEAD.size:end]
+                    more = conn.recv(4096 if len(inbox) < 4096 else 1 << 20)
                     if not more:
                         raise OSError
-                    self.inbox += more
+                    inbox += more
             except OSError:
                 with self.lock:
                     if self.conn is conn:
@@ -209,32 +220,39 @@ class Channel:
                         self.live = False
 
     def begin(self, number):
+        frame = HEAD.pack(b"S", 4) + U32.pack(number)
         with self.lock:
             self.history.clear()
-            self.history_size = self.history_lost = 0
+            self.history.append(frame)
+            self.history_size = len(frame)
+            self.history_lost = 0
+            self.out.append(frame)
             self.interrupted = False
             self.live = self.conn is not None
             self.run = number
             self.count += 1
             self.sends = 0
             self.status = 0
-            frame = HEAD.pack(b"S", 4) + U32.pack(number)
-            self.remember(b"S", frame)
+            if self.late_size or self.late_lost:
+                self.tell_late()
+
+    def tell_late(self):
+        if self.late_lost:
+            self.put(b"G", struct.pack("<Q", self.late_lost))
+        for frame in self.late:
+            self.remember(frame)
             self.out.append(frame)
-            if self.late_lost:
-                self.put(b"G", struct.pack("<Q", self.late_lost))
-            for kind, frame in self.late:
-                self.remember(kind, frame)
-                self.out.append(frame)
-            if self.late_size:
-                self.late.clear()
-                self.wake()  # which may have stopped reading for it
-            self.late_size = self.late_lost = 0
+        self.late.clear()
+        self.late_size = self.late_lost = 0
+        self.wake()  # it may have stopped reading
 
     def end(self):
         """With the guard up: no interrupt is for what comes after."""
         with self.lock:
-            self.put(b"D", struct.pack("<III", self.run, self.count, self.status), True)
+            frame = END.pack(b"D", 12, self.run, self.count, self.status)
+            self.remember(frame)
+            self.out.append(frame)
+            self.flush()
             self.run = 0
             self.interrupted = False
             self.guard = 0
@@ -271,16 +289,19 @@ def stream(kind, fd):
 def open_streams():
     """Those of a cell that closed them are made anew."""
     for name, kind, fd in (("stdout", b"O", 1), ("stderr", b"E", 2)):
-        if getattr(getattr(sys, name), "closed", False) or getattr(sys, name) is None:
+        if getattr(getattr(sys, name), "closed", True):
             setattr(sys, name, stream(kind, fd))
 
 
 def flush_streams():
-    for name in ("stdout", "stderr"):
-        try:
-            getattr(sys, name).flush()
-        except Exception:
-            pass
+    try:
+        sys.stdout.flush()
+    except Exception:
+        pass
+    try:
+        sys.stderr.flush()
+    except Exception:
+        pass
 
 
 class Pipes:
@@ -294,6 +315,9 @@ class Pipes:
             os.close(write)
             os.set_blocking(end, False)
             self.ends[end] = kind
+        self.filled = select.poll()
+        for end in self.ends:
+            self.filled.register(end, select.POLLIN)
 
     def read(self, end):
         """Whether there was something."""
@@ -307,6 +331,8 @@ class Pipes:
             return bool(data)
 
     def drain(self):
+        if not self.filled.poll(0):
+            return
         for end in self.ends:
             for _ in range(32):
                 if not self.read(end):
@@ -351,7 +377,7 @@ def rich():
     """What knows of figures, tables and images: compiled when it is first needed."""
     global rich_module
     if rich_module is None:
-        module = types.ModuleType("cella_rich")
+        module = Module("cella_rich")
         module.__dict__.update(put_result=put_result, channel=channel, SHORT=SHORT)
         exec(compile(RICH, "<cella>", "exec"), module.__dict__)
         rich_module = module
@@ -403,10 +429,11 @@ def no_input(prompt=""):
 # --- cells ---
 
 # A class of its own, so that what is pickled or spawned finds it.
-main_module = types.ModuleType("__main__")
+main_module = Module("__main__")
 namespace = main_module.__dict__
-FLAGS = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
+FLAGS = _ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
 loop = None
+cells = {}  # sources by name
 
 
 def run_code(code):
@@ -475,12 +502,12 @@ def without_magics(source):
 
 def parse(source, name):
     try:
-        return ast.parse(source, name)
+        return compile(source, name, "exec", _ast.PyCF_ONLY_AST, True)
     except SyntaxError:
         if "!" not in source and "%" not in source:
             raise
         try:
-            tree = ast.parse(without_magics(source), name)
+            tree = compile(without_magics(source), name, "exec", _ast.PyCF_ONLY_AST, True)
         except SyntaxError:
             tree = None
         if tree is None:
@@ -488,25 +515,49 @@ def parse(source, name):
         return tree
 
 
-def run_cell(source, name):
+def compile_line(source, name):
+    """One line that is plainly an assignment, or one expression, is compiled in one go. None: it is more."""
+    if "\n" in source or ";" in source:
+        return None
+    word, _, rest = source.partition(" ")
+    try:
+        if rest.startswith("= ") and word.isidentifier():
+            return compile(source, name, "exec", FLAGS, True)
+        return compile(source, name, "eval", FLAGS, True)
+    except SyntaxError:  # told by whoever looks at all of it
+        return None
+
+
+def compile_cell(source, name):
+    """What comes before the last expression, and that: None where there is none."""
+    line = compile_line(source, name)
+    if line is not None:
+        return None, line
+    first = last = None
     body = parse(source, name).body
-    last = None
-    if body and type(body[-1]) is ast.Expr:
-        last = compile(ast.Expression(body.pop().value), name, "eval", FLAGS, True)
+    if body and type(body[-1]) is _ast.Expr:
+        last = compile(_ast.Expression(body.pop().value), name, "eval", FLAGS, True)
     if body:
-        run_code(compile(ast.Module(body, []), name, "exec", FLAGS, True))
-    if last is not None:
-        value = run_code(last)
-        if value is not None:
-            namespace["_"] = value
-            if not source.rstrip().endswith(";"):
-                show(value, True)
+        first = compile(_ast.Module(body, []), name, "exec", FLAGS, True)
+    return first, last
+
+
+def run_cell(source, name):
+    first, last = compile_cell(source, name)
+    if first is not None:
+        run_code(first)
+    value = None if last is None else run_code(last)
+    if value is not None:
+        namespace["_"] = value
+        if not source.rstrip().endswith(";"):
+            show(value, True)
     if "matplotlib.pyplot" in sys.modules:
         rich().show_figures()
 
 
 def clean(report):
     """Without frames that are not the cell's: those before it, and the kernel's own."""
+    import traceback
     frames = list(report.stack)
     cells = [at for at, frame in enumerate(frames) if frame.filename.startswith("<cell ")]
     frames = frames[cells[0]:] if cells else []
@@ -515,6 +566,16 @@ def clean(report):
     for other in (report.__cause__, report.__context__):
         if other is not None:
             clean(other)
+
+
+def plain_traceback(step):
+    text = "Traceback (most recent call last):\n"
+    while step is not None:
+        code = step.tb_frame.f_code
+        if code.co_filename != "<cella>":
+            text += f'  File "{code.co_filename}", line {step.tb_lineno}, in {code.co_name}\n'
+        step = step.tb_next
+    return text
 
 
 def put_error(error):
@@ -527,11 +588,12 @@ def put_error(error):
     except BaseException:
         value = f"<{kind.__name__} that can not be shown>"
     try:
+        import traceback
         report = traceback.TracebackException(kind, error, error.__traceback__)
         clean(report)
         text = "".join(report.format())
-    except BaseException:
-        text = f"{kind.__name__}: {value}\n"
+    except BaseException:  # who knows what the cell has made of the library, or of its path
+        text = plain_traceback(error.__traceback__) + f"{kind.__name__}: {value}\n"
     parts = [part.encode("utf-8", "backslashreplace")[:FRAME_MAX // 4] for part in (kind.__name__, value, text)]
     channel.put(b"X", b"".join(U32.pack(len(part)) + part for part in parts), False)
 
@@ -548,21 +610,47 @@ def run_guarded(source, name):
         put_error(error)
 
 
+def set_environment(pairs):
+    """What was there before."""
+    before = []
+    for key, value in pairs:
+        before.append((key, os.environ.get(key)))
+        if value is None:
+            os.environ.pop(key, None)
+        else:
+            os.environ[key] = value
+    return before[::-1]
+
+
+def keep_source(name, number, source):
+    """For tracebacks."""
+    old = f"<cell {number - CELLS_KEPT}>"
+    cells[name] = source
+    cells.pop(old, None)
+    linecache = sys.modules.get("linecache")
+    if linecache is not None:
+        linecache.cache[name] = (len(source), None, source.splitlines(True), name)
+        linecache.cache.pop(old, None)
+
+
+def show_sources(linecache):
+    """To one that has just been imported."""
+    for name, source in cells.items():
+        linecache.cache[name] = (len(source), None, source.splitlines(True), name)
+
+
 def run(payload):
-    number, env_size = struct.unpack_from("<II", payload)
-    env = [pair.decode("utf-8", "surrogateescape").partition("=")
-           for pair in payload[8:8 + env_size].split(b"\0") if pair]
+    number, env_size = TWO.unpack_from(payload)
     source = payload[8 + env_size:].decode("utf-8", "replace")
-    before = {}
-    for key, _, value in env:
-        before[key] = os.environ.get(key)
-        os.environ[key] = value
+    before = None
+    if env_size:
+        before = set_environment([pair.decode("utf-8", "surrogateescape").partition("=")[::2]
+                                  for pair in payload[8:8 + env_size].split(b"\0") if pair])
     open_streams()
     channel.begin(number)
     name = f"<cell {channel.count}>"
-    linecache.cache[name] = (len(source), None, source.splitlines(True), name)
-    linecache.cache.pop(f"<cell {channel.count - CELLS_KEPT}>", None)
-    signal.signal(signal.SIGINT, on_interrupt)
+    keep_source(name, channel.count, source)
+    _signal.signal(_signal.SIGINT, on_interrupt)
     try:
         try:
             run_guarded(source, name)
@@ -574,11 +662,8 @@ def run(payload):
     flush_streams()
     if channel.forked:  # a child of the cell's that came to its end
         os._exit(0)
-    for key, value in before.items():
-        if value is None:
-            os.environ.pop(key, None)
-        else:
-            os.environ[key] = value
+    if before:
+        set_environment(before)
     pipes.drain()
     channel.end()
 
@@ -595,11 +680,11 @@ def on_interrupt(number, frame):
 
 def after_fork():
     channel.forked = True
-    channel.lock = threading.RLock()
+    channel.lock = _thread.RLock()
     for thing in (channel.conn, channel.listener):
         if thing is not None:
             thing.close()
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+    _signal.signal(_signal.SIGINT, _signal.default_int_handler)
 
 
 def start(name):
@@ -616,10 +701,10 @@ def start(name):
                      display=display)
     builtins.input = no_input
     sys.meta_path.insert(0, Hook())
-    signal.signal(signal.SIGINT, on_interrupt)
+    _signal.signal(_signal.SIGINT, on_interrupt)
     os.register_at_fork(before=lambda: channel.lock.acquire(), after_in_parent=lambda: channel.lock.release(),
                         after_in_child=after_fork)
-    threading.Thread(target=pipes.pump, name="cella", daemon=True).start()
+    _thread.start_new_thread(pipes.pump, ())
     while True:
         run(channel.next_request())
 
@@ -627,15 +712,19 @@ def start(name):
 class Hook:
     """Looks after a few modules when they are imported: what they show is to be seen here."""
 
-    names = ("matplotlib.pyplot", "plotly.basedatatypes", "IPython", "IPython.display",
+    names = ("linecache", "matplotlib.pyplot", "plotly.basedatatypes", "IPython", "IPython.display",
              "IPython.core.display_functions")
 
     def find_spec(self, name, path=None, target=None):
         if name not in self.names:
             return None
-        import importlib.machinery
-        spec = importlib.machinery.PathFinder.find_spec(name, path)
-        return rich().hook(name, spec)
+        spec = PathFinder.find_spec(name, path)
+        if name != "linecache":
+            return rich().hook(name, spec)
+        if spec is not None:
+            load = spec.loader.exec_module
+            spec.loader.exec_module = lambda module: (load(module), show_sources(module))
+        return spec
 
 
 start(NAME)
