@@ -16,6 +16,8 @@
 #include "kernel_bash.h"
 #include "kernel_javascript.h"
 #include "kernel_python.h"
+#include "kernel_python_charts.h"
+#include "kernel_python_magics.h"
 #include "kernel_python_rich.h"
 
 const char *const code_languages[] = {"python", "javascript", "typescript", "bash", NULL};
@@ -47,18 +49,31 @@ static struct slice python_argv(struct arena *arena, const struct language *lang
                                 const char *socket)
 {
     static const char boot[] =
-        "import sys;a,b=sys.stdin.buffer.read().split(b'\\0');"
-        "exec(compile(a,'<cella>','exec'),{'__name__':'cella','NAME':sys.argv[1],'RICH':b})";
+        "import sys;a,*b=sys.stdin.buffer.read().split(b'\\0');"
+        "exec(compile(a,'<cella>','exec'),{'__name__':'cella','NAME':sys.argv[1],'PARTS':b})";
     const char *items[] = {language->program, "-c", boot, socket};
     return strings(arena, items, ARRAY_LEN(items));
 }
 
+/* Its parts, in the order that the first of them knows, with a NUL between two. */
 static struct slice python_input(struct arena *arena)
 {
-    size_t len = sizeof(kernel_python) + 1 + sizeof(kernel_python_rich);
+    static const struct slice parts[] = {
+        {(const char *)kernel_python, sizeof(kernel_python)},
+        {(const char *)kernel_python_rich, sizeof(kernel_python_rich)},
+        {(const char *)kernel_python_charts, sizeof(kernel_python_charts)},
+        {(const char *)kernel_python_magics, sizeof(kernel_python_magics)},
+    };
+    size_t len = 0, at = 0;
+    for (size_t i = 0; i < ARRAY_LEN(parts); i++)
+        len += parts[i].len + (i > 0);
     char *text = arena_alloc(arena, len);
-    memcpy(text, kernel_python, sizeof(kernel_python));
-    memcpy(text + sizeof(kernel_python) + 1, kernel_python_rich, sizeof(kernel_python_rich));
+    for (size_t i = 0; i < ARRAY_LEN(parts); i++) {
+        if (i > 0)
+            text[at++] = '\0';
+        memcpy(text + at, parts[i].data, parts[i].len);
+        at += parts[i].len;
+    }
     return (struct slice){text, len};
 }
 

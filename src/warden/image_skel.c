@@ -169,6 +169,7 @@ const char *const image_skel_patterns[] = {
     "lsb-release",
     "magic",
     "magic.mime",
+    "matplotlibrc",
     "mime.types",
     "mke2fs.conf",
     "networks",

@@ -210,12 +210,23 @@ static int send_output(struct execution *e, const struct code_event *event, stru
     return rc;
 }
 
+/* E2B's own server takes the quotes off a string's text, and its users compare with that. */
+static void unquote_text(yyjson_mut_val *root)
+{
+    yyjson_mut_val *text = yyjson_mut_obj_get(root, "text");
+    const char *at = yyjson_mut_get_str(text);
+    size_t len = yyjson_mut_get_len(text);
+    if (len >= 2 && (at[0] == '\'' || at[0] == '"') && at[len - 1] == at[0])
+        yyjson_mut_set_strn(text, at + 1, len - 2);
+}
+
 static void result_json(struct arena *arena, yyjson_mut_doc *doc, yyjson_mut_val *root,
                         const struct code_event *event)
 {
     yyjson_mut_obj_add_str(doc, root, "type", "result");
     yyjson_mut_obj_add_bool(doc, root, "is_main_result", event->is_main);
     code_items_json(arena, doc, root, event);
+    unquote_text(root);
 }
 
 static void error_json(struct arena *arena, yyjson_mut_doc *doc, yyjson_mut_val *root,

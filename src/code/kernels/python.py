@@ -367,21 +367,20 @@ class Pipes:
 
 # --- results ---
 
-REPRS = ("_repr_mimebundle_", "_repr_html_", "_repr_png_", "_repr_svg_", "_repr_jpeg_", "_repr_latex_",
-         "_repr_markdown_", "_repr_json_", "_repr_javascript_", "_repr_pdf_")
-PLAIN = frozenset((int, float, str, bool, list, dict, tuple, set, bytes, complex, type))
-rich_module = None
+REPRS = ("_repr_mimebundle_", "_ipython_display_", "_repr_html_", "_repr_png_", "_repr_svg_", "_repr_jpeg_",
+         "_repr_latex_", "_repr_markdown_", "_repr_json_", "_repr_javascript_", "_repr_pdf_")
+PLAIN = frozenset((int, float, str, bool, tuple, set, bytes, complex, type))
+parts = dict(zip(("rich", "charts", "magics"), PARTS))  # of the kernel: source, or a module
 
 
-def rich():
-    """What knows of figures, tables and images: compiled when it is first needed."""
-    global rich_module
-    if rich_module is None:
-        module = Module("cella_rich")
-        module.__dict__.update(put_result=put_result, channel=channel, SHORT=SHORT)
-        exec(compile(RICH, "<cella>", "exec"), module.__dict__)
-        rich_module = module
-    return rich_module
+def part(name):
+    """One that is compiled when it is first needed."""
+    if type(parts[name]) is bytes:
+        module = Module("cella_" + name)
+        module.__dict__.update(put_result=put_result, namespace=namespace, part=part, SHORT=SHORT)
+        exec(compile(parts[name], "<cella>", "exec"), module.__dict__)
+        parts[name] = module
+    return parts[name]
 
 
 SHORT = {"text/plain": "text", "text/html": "html", "text/markdown": "markdown", "image/svg+xml": "svg",
@@ -406,15 +405,18 @@ def put_result(items, main):
 
 def show(value, main):
     kind = type(value)
-    if kind in PLAIN or not any(hasattr(kind, name) for name in REPRS):
+    if kind in PLAIN or not (isinstance(value, (list, dict)) or any(hasattr(kind, name) for name in REPRS)):
         put_result({"text": repr(value)}, main)
     else:
-        rich().show(value, main)
+        part("rich").show(value, main)
 
 
-def display(*values, **_):
+def display(*values, raw=False, **_):
     for value in values:
-        show(value, False)
+        if raw:
+            part("rich").publish(value)
+        else:
+            show(value, False)
 
 
 class StdinNotImplementedError(RuntimeError):
@@ -456,50 +458,6 @@ def run_code(code):
     return eval(code, namespace)
 
 
-def shell(command):
-    import subprocess
-    status = subprocess.call(command, shell=True, executable="/bin/bash" if os.path.exists("/bin/bash") else None)
-    if status:
-        namespace["_exit_code"] = status
-
-
-def magic(name, rest):
-    if name in ("pip", "pip3"):
-        shell(f"{sys.executable} -m pip {rest}")
-        import importlib
-        importlib.invalidate_caches()
-    elif name in ("conda", "sh", "bash", "system"):
-        shell(rest if name != "conda" else f"conda {rest}")
-    elif name == "cd":
-        os.chdir(os.path.expanduser(rest.strip() or "~"))
-    elif name in ("env", "set_env") and rest:
-        key, _, value = rest.replace(" ", "=", 1).partition("=")
-        os.environ[key.strip()] = value.strip()
-    elif name not in ("matplotlib", "config", "load_ext", "autoreload"):
-        raise SyntaxError(f"there is no %{name} here")
-
-
-def without_magics(source):
-    """What notebooks understand besides Python: !command and %magic, on lines of their own."""
-    if source.startswith("%%"):
-        head, _, body = source.partition("\n")
-        name = head[2:].split()[0] if head[2:].split() else ""
-        if name in ("bash", "sh", "system"):
-            return f"__cella_shell__({body!r})"
-        if name in ("time", "timeit", "capture"):
-            return body
-    lines = source.split("\n")
-    for i, line in enumerate(lines):
-        bare = line.lstrip()
-        indent = line[:len(line) - len(bare)]
-        if bare.startswith("!"):
-            lines[i] = f"{indent}__cella_shell__({bare[1:]!r})"
-        elif bare.startswith("%"):
-            name, _, rest = bare[1:].partition(" ")
-            lines[i] = f"{indent}__cella_magic__({name!r}, {rest!r})"
-    return "\n".join(lines)
-
-
 def parse(source, name):
     try:
         return compile(source, name, "exec", _ast.PyCF_ONLY_AST, True)
@@ -507,7 +465,7 @@ def parse(source, name):
         if "!" not in source and "%" not in source:
             raise
         try:
-            tree = compile(without_magics(source), name, "exec", _ast.PyCF_ONLY_AST, True)
+            tree = compile(part("magics").without_magics(source), name, "exec", _ast.PyCF_ONLY_AST, True)
         except SyntaxError:
             tree = None
         if tree is None:
@@ -552,7 +510,7 @@ def run_cell(source, name):
         if not source.rstrip().endswith(";"):
             show(value, True)
     if "matplotlib.pyplot" in sys.modules:
-        rich().show_figures()
+        part("rich").show_figures()
 
 
 def clean(report):
@@ -603,8 +561,8 @@ def run_guarded(source, name):
         run_cell(source, name)
     except BaseException as error:  # SystemExit too: a cell does not end its kernel
         if "matplotlib.pyplot" in sys.modules:
-            try:
-                rich().close_figures()
+            try:  # what was drawn before the error can be seen
+                part("rich").show_figures(isinstance(error, Exception))
             except BaseException:
                 pass
         put_error(error)
@@ -622,6 +580,11 @@ def set_environment(pairs):
     return before[::-1]
 
 
+def cache_entry(name, source):
+    """Lines as Python counts them, each with its end, by which carets are placed."""
+    return len(source), None, [line + "\n" for line in source.split("\n")], name
+
+
 def keep_source(name, number, source):
     """For tracebacks."""
     old = f"<cell {number - CELLS_KEPT}>"
@@ -629,14 +592,14 @@ def keep_source(name, number, source):
     cells.pop(old, None)
     linecache = sys.modules.get("linecache")
     if linecache is not None:
-        linecache.cache[name] = (len(source), None, source.splitlines(True), name)
+        linecache.cache[name] = cache_entry(name, source)
         linecache.cache.pop(old, None)
 
 
 def show_sources(linecache):
     """To one that has just been imported."""
     for name, source in cells.items():
-        linecache.cache[name] = (len(source), None, source.splitlines(True), name)
+        linecache.cache[name] = cache_entry(name, source)
 
 
 def run(payload):
@@ -697,8 +660,7 @@ def start(name):
     sys.argv = [""]
     if "" not in sys.path:
         sys.path.insert(0, "")
-    namespace.update(__builtins__=builtins, __name__="__main__", __cella_shell__=shell, __cella_magic__=magic,
-                     display=display)
+    namespace.update(__builtins__=builtins, __name__="__main__", display=display)
     builtins.input = no_input
     sys.meta_path.insert(0, Hook())
     _signal.signal(_signal.SIGINT, on_interrupt)
@@ -712,15 +674,15 @@ def start(name):
 class Hook:
     """Looks after a few modules when they are imported: what they show is to be seen here."""
 
-    names = ("linecache", "matplotlib.pyplot", "plotly.basedatatypes", "IPython", "IPython.display",
-             "IPython.core.display_functions")
+    names = ("linecache", "matplotlib.pyplot", "matplotlib.figure", "plotly.basedatatypes", "PIL.Image", "IPython",
+             "IPython.display", "IPython.core.display_functions")
 
     def find_spec(self, name, path=None, target=None):
         if name not in self.names:
             return None
         spec = PathFinder.find_spec(name, path)
         if name != "linecache":
-            return rich().hook(name, spec)
+            return part("rich").hook(name, spec)
         if spec is not None:
             load = spec.loader.exec_module
             spec.loader.exec_module = lambda module: (load(module), show_sources(module))
