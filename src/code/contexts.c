@@ -87,7 +87,7 @@ void context_lost(struct context *c)
     if (box == NULL)
         return;
     for (const struct context *other = box->contexts; other != NULL; other = other->next)
-        if (other->link != NULL || other->busy)
+        if (other->link != NULL || other->busy || other->ending > 0)
             return;
     box->refs++;
     while (box->contexts != NULL)
@@ -95,19 +95,32 @@ void context_lost(struct context *c)
     box_unref(box);
 }
 
-int context_lock(struct context *c, struct error *err)
+/* over_others: before those that wait to run something. */
+static int lock(struct context *c, bool over_others, struct error *err)
 {
-    while (c->busy)
+    while (c->busy || (c->ending > 0 && !over_others))
         if (co_cond_wait(c->code->loop, &c->free, -1, err) < 0)
             return -1;
+    if (c->box == NULL)
+        return error_set(err, ERROR_CODE_CONTEXT_NOT_FOUND,
+                         "the code context \"%s\" was deleted meanwhile", c->id);
     c->busy = true;
     return 0;
 }
 
+int context_lock(struct context *c, struct error *err)
+{
+    return lock(c, false, err);
+}
+
+/* The one that waits longest may be one that has to go on waiting. */
 void context_unlock(struct context *c)
 {
     c->busy = false;
-    co_cond_wake(&c->free);
+    if (c->ending > 0 || c->box == NULL)
+        co_cond_wake_all(&c->free);
+    else
+        co_cond_wake(&c->free);
 }
 
 void code_stop(struct code *code)
@@ -456,18 +469,31 @@ int code_context_get(struct code *code, const struct code_place *place, const ch
     return 0;
 }
 
+/*
+ * Ends the interpreter, and takes the lock when whoever ran something in it has let go. Those that
+ * wait for their turn go on waiting, so that none of them starts another one in between.
+ */
+static int end_and_lock(struct context *c, const struct code_place *place, struct error *err)
+{
+    c->ending++;
+    int rc = c->started ? kernel_kill(c, place, err) : 0;
+    if (rc == 0)
+        rc = lock(c, true, err);
+    if (rc == 0 && c->started && (rc = kernel_kill(c, place, err)) < 0)
+        c->busy = false; /* one that was just being started when it began */
+    c->ending--;
+    if (rc < 0)
+        co_cond_wake_all(&c->free);
+    return rc;
+}
+
 int code_context_restart(struct code *code, const struct code_place *place, const char *id,
                          struct arena *arena, struct code_context *ret_context, struct error *err)
 {
     _cleanup_context_ struct context *c = NULL;
-    if (context_find(code, place, id, NULL, &c, err) < 0)
+    if (context_find(code, place, id, NULL, &c, err) < 0 || end_and_lock(c, place, err) < 0)
         return -1;
-    c->ending = true; /* who runs something in it sees it die, and lets go */
-    int rc = c->started ? kernel_kill(c, place, err) : 0;
-    c->ending = false;
-    if (rc < 0 || context_lock(c, err) < 0)
-        return -1;
-    rc = kernel_ready(c, place, 'A', err);
+    int rc = kernel_ready(c, place, 'A', err);
     context_unlock(c);
     if (rc < 0)
         return -1;
@@ -479,12 +505,9 @@ int code_context_delete(struct code *code, const struct code_place *place, const
                         struct error *err)
 {
     _cleanup_context_ struct context *c = NULL;
-    if (context_find(code, place, id, NULL, &c, err) < 0)
+    if (context_find(code, place, id, NULL, &c, err) < 0 || end_and_lock(c, place, err) < 0)
         return -1;
-    c->ending = true;
-    int rc = c->started ? kernel_kill(c, place, err) : 0;
-    c->ending = false;
-    if (rc == 0)
-        context_forget(c);
-    return rc;
+    context_forget(c);
+    context_unlock(c);
+    return 0;
 }

@@ -345,13 +345,14 @@ int kernel_kill(struct context *c, const struct code_place *place, struct error 
     struct agent_process process;
     struct error why = {0};
     context_process_name(c, name);
+    uint64_t pid = c->pid;
     int rc = sandbox_process_stop(c->code->sandboxes, place->workspace, place->sandbox, name, 0,
                                   arena, &process, &why);
     if (rc < 0 && why.code != ERROR_PROCESS_NOT_FOUND)
         *err = why;
     else
         rc = 0;
-    if (rc == 0)
+    if (rc == 0 && c->pid == pid) /* and not another one, since */
         c->started = false;
     arena_free(arena);
     return rc;

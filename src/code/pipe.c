@@ -22,6 +22,7 @@
 #include "code/frames.h"
 #include "code/marks.h"
 #include "code/state.h"
+#include "loop/net.h"
 #include "sandbox/process_output.h"
 #include "sandbox/processes.h"
 
@@ -75,12 +76,17 @@ bool pipe_is_open(const struct context *c)
     return c->pipe != NULL && c->pipe->output != NULL;
 }
 
-/* Waits for the first words of one that was just started. */
+/* Waits for the first words of one that was just started. Whatever was started need not be what it
+ * is called: one that says everything but hello does not go on for ever. */
 static int hear_hello(struct context *c, struct error *err)
 {
+    struct loop *loop = c->code->loop;
+    int64_t give_up = loop_now(loop) + CODE_START_MS;
     struct code_frame frame;
+    uint64_t burst = 0;
     for (;;) {
-        int got = pipe_next(c, CODE_START_MS, &frame, err);
+        int64_t left = give_up - loop_now(loop);
+        int got = left <= 0 ? 0 : pipe_next(c, left, &frame, err);
         if (got == 0)
             return error_set(err, ERROR_TIMEOUT, "the interpreter does not answer");
         if (got < 0 && err->code == ERROR_UNAVAILABLE)
@@ -89,6 +95,8 @@ static int hear_hello(struct context *c, struct error *err)
             return -1;
         if (frame.type == 'H')
             return 0;
+        if (net_turn(loop, &burst, frame.payload.len, err) < 0)
+            return -1;
     }
 }
 

@@ -15,9 +15,13 @@
 #include "base/limits.h"
 #include "code/frames.h"
 #include "code/state.h"
+#include "loop/net.h"
 #include "sandbox/processes.h"
 
-enum { INTERRUPT_AGAIN_MS = 1000 };
+enum {
+    INTERRUPT_AGAIN_MS = 1000,
+    EVENT_COST = 256, /* of the smallest one, in bytes that could be moved instead */
+};
 
 struct running {
     struct context *c;
@@ -34,6 +38,7 @@ struct running {
     int64_t kill_at;              /* it was interrupted; 0: it was not */
     int64_t again_at;
     int64_t idle_ms;
+    uint64_t burst; /* net_turn()'s */
     code_listener *listener;
     void *ctx;
     struct arena *arena; /* of one event */
@@ -98,7 +103,7 @@ static const char *how_it_died(struct running *r)
     struct context *c = r->c;
     struct agent_process process;
     char name[PROCESS_NAME_SIZE];
-    if (c->box == NULL || c->ending)
+    if (c->box == NULL || c->ending > 0)
         return "the context was restarted or deleted while this ran";
     context_process_name(c, name);
     if (sandbox_process_wait(c->code->sandboxes, r->place->workspace, r->place->sandbox, name, 5000,
@@ -260,6 +265,18 @@ static int take(struct running *r, const struct code_frame *frame, struct error 
     }
 }
 
+/* The next frame, or 0 when it is time for something. A kernel that never stops writing keeps
+ * nobody else waiting, and does not run longer for it. */
+static int next(struct running *r, struct code_frame *ret_frame, struct error *err)
+{
+    int64_t left = until(r);
+    int got = left == 0 ? 0 : kernel_next(r->c, left, ret_frame, err);
+    if (got > 0 &&
+        net_turn(r->c->code->loop, &r->burst, EVENT_COST + ret_frame->payload.len, err) < 0)
+        return -1;
+    return got;
+}
+
 /* Reads to the run's end. -1: the listener's error, or the caller was cancelled. */
 static int attend(struct running *r, struct error *err)
 {
@@ -268,7 +285,7 @@ static int attend(struct running *r, struct error *err)
         struct error why = {0};
         arena_free(r->arena);
         r->arena = arena_new();
-        int got = kernel_next(r->c, until(r), &frame, &why);
+        int got = next(r, &frame, &why);
         if (got > 0)
             got = take(r, &frame, &why) + 1;
         else if (got == 0)
@@ -379,6 +396,9 @@ static int begin(struct context *c, const struct code_place *place, const struct
     for (int tries = 0; tries < 2; tries++) {
         if (kernel_ready(c, place, 'A', err) < 0)
             return -1;
+        if (c->ending > 0) /* since before it was there to be killed */
+            return error_set(err, ERROR_CONFLICT,
+                             "the context was restarted or deleted before this began");
         if (send_run(c, place, run, ret_number, &why) == 0)
             return 0;
         kernel_close(c);
@@ -405,14 +425,34 @@ static int check(const struct code_run *run, const struct language **ret_languag
     return 0;
 }
 
+/* Finds it and locks it. One that was forgotten while it was waited for is looked for again. */
+static int find_and_lock(struct code *code, const struct code_place *place, const char *id,
+                         const struct language *language, struct context **ret_context,
+                         struct error *err)
+{
+    for (;;) {
+        struct context *c;
+        if (context_find(code, place, id, language, &c, err) < 0)
+            return -1;
+        if (context_lock(c, err) == 0) {
+            *ret_context = c;
+            return 0;
+        }
+        bool again = c->box == NULL && err->code == ERROR_CODE_CONTEXT_NOT_FOUND;
+        context_drop(c);
+        if (!again)
+            return -1;
+    }
+}
+
 int code_run(struct code *code, const struct code_place *place, const struct code_run *run,
              code_listener *listener, void *ctx, struct error *err)
 {
     _cleanup_context_ struct context *c = NULL;
     const struct language *language;
-    uint32_t number;
+    uint32_t number = 0;
     if (check(run, &language, err) < 0 ||
-        context_find(code, place, run->context, language, &c, err) < 0 || context_lock(c, err) < 0)
+        find_and_lock(code, place, run->context, language, &c, err) < 0)
         return -1;
     if (begin(c, place, run, &number, err) < 0) {
         context_unlock(c);

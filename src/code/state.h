@@ -45,9 +45,9 @@ struct context {
     size_t env_len;
     unsigned refs;
     uint64_t pid, started_ms;
-    bool started; /* there is a process, as far as we know */
-    bool busy;    /* somebody works with its kernel; the next one waits at `free` */
-    bool ending;  /* it is being restarted or deleted: the kernel's end is meant */
+    bool started;    /* there is a process, as far as we know */
+    bool busy;       /* somebody works with its kernel; the next one waits at `free` */
+    unsigned ending; /* so many restart or delete it: the kernel's end is meant, and runs wait */
     struct co_cond free;
 
     /* kernel.c's: the connection, on a watch that it keeps */
@@ -79,7 +79,8 @@ void context_drop(struct context *c);
 void context_forget(struct context *c);
 /* Its kernel has gone while nobody worked with it. */
 void context_lost(struct context *c);
-/* Waits until nobody else works with its kernel; release with context_unlock(). */
+/* Waits until nobody else works with its kernel; release with context_unlock().
+ * CODE_CONTEXT_NOT_FOUND when it was forgotten meanwhile. */
 int context_lock(struct context *c, struct error *err);
 void context_unlock(struct context *c);
 /* By id; or (NULL) the default one of a language, which is made (not started) when there is none.

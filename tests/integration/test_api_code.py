@@ -215,6 +215,48 @@ def test_what_ends_a_run_from_outside(sandbox, what, expected):
     assert run(sandbox, "1", context=made["id"])["text"] == "1"
 
 
+def interpreters(sandbox):
+    return [p["name"] for p in sandbox.request("GET", "/process").json()
+            if p["status"] == "running" and p["name"].startswith("code.")]
+
+
+def in_threads(sandbox, count, code, context):
+    """Runs it so often at once; returns what gathers the answers."""
+    answers = []
+    threads = [threading.Thread(target=lambda: answers.append(
+        sandbox.request("POST", "/code", {"code": code, "context": context}, timeout=60))) for _ in range(count)]
+    for thread in threads:
+        thread.start()
+
+    def gather():
+        for thread in threads:
+            thread.join(60)
+        assert len(answers) == count
+        return answers
+    return gather
+
+
+def test_runs_that_wait_for_a_deleted_context_start_no_other(sandbox):
+    made = make(sandbox)
+    gather = in_threads(sandbox, 5, "open('/tmp/began', 'w')\nimport time\ntime.sleep(600)", made["id"])
+    wait_until(lambda: sandbox.exec("test -e /tmp/began").exit_code == 0, 60, "the run")
+    assert sandbox.request("DELETE", f"/code/contexts/{made['id']}", timeout=60).status == 200
+    for answer in gather():
+        assert answer.status == 404 or answer.json()["error"]["name"] == "KernelDied", answer
+    assert interpreters(sandbox) == []
+
+
+def test_runs_that_wait_for_a_restart_are_run_after_it(sandbox):
+    made = make(sandbox)
+    first = in_threads(sandbox, 1, "open('/tmp/began', 'w')\nimport time\ntime.sleep(600)", made["id"])
+    wait_until(lambda: sandbox.exec("test -e /tmp/began").exit_code == 0, 60, "the run")
+    others = in_threads(sandbox, 5, "seen = globals().get('seen', 0) + 1\nseen", made["id"])
+    assert sandbox.request("POST", f"/code/contexts/{made['id']}/restart", timeout=60).status == 200
+    assert first()[0].json()["error"]["name"] == "KernelDied"
+    assert sorted(answer.json()["text"] for answer in others()) == ["1", "2", "3", "4", "5"]
+    assert len(interpreters(sandbox)) == 1
+
+
 @pytest.mark.parametrize("code,words", [
     ("import os; os._exit(3)", "status 3"), ("import os; os.kill(os.getpid(), 9)", "signal 9"),
     ("import ctypes; ctypes.string_at(0)", "signal 11"),

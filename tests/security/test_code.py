@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Who may speak to an interpreter: the server, and nobody in the sandbox, whoever he is there."""
 
+import threading
+
 KNOCK = """
 import os, socket, struct, sys
 os.setuid(int(sys.argv[1]))
@@ -39,3 +41,28 @@ def test_a_sandbox_finds_no_interpreter_of_another(server, sandbox):
         assert "ConnectionRefusedError" in other.exec("python3 /tmp/knock.py 0").stderr
     finally:
         other.delete()
+
+
+# Straight into the kernel's own channel, as fast as it goes, deaf to interrupts.
+FLOOD = """
+import os, signal, struct
+fd = display.__globals__["channel"].conn.fileno()
+frames = (struct.pack("<cI", b"O", 1) + b"x") * 100000
+print("here it comes")
+signal.signal(signal.SIGINT, signal.SIG_IGN)
+while True:
+    os.write(fd, frames)
+"""
+
+
+def test_a_flood_holds_nobody_up_and_ends_in_time(server, sandbox):
+    answers = []
+    runner = threading.Thread(target=lambda: answers.append(
+        sandbox.request("POST", "/code", {"code": FLOOD, "timeout": 1}, timeout=120)))
+    runner.start()
+    while runner.is_alive():
+        assert server.request("GET", "/v0/sandbox", timeout=60).status == 200
+        runner.join(0.2)
+    done = answers[0].json()
+    assert done["error"]["name"] == "TimeoutError" and done["truncated"], done["error"]
+    assert run(sandbox, "1 + 1")["text"] == "2"
