@@ -4,6 +4,7 @@
 
 #include "api/connect/upload.h"
 
+#include <stdlib.h>
 #include <strings.h>
 
 #include "api/v0/filesystem.h"
@@ -77,9 +78,12 @@ int connect_receive_part(struct http_exchange *x, const struct connect_box *box,
                          const char **ret_path, struct error *err)
 {
     _cleanup_(cleanup_file_transfer) struct file_transfer *t = NULL;
-    char *piece = arena_alloc(http_arena(x), WIRE_DATA_CHUNK);
+    _cleanup_free_ char *piece =
+        malloc(WIRE_DATA_CHUNK); /* not the arena's: a form has many parts */
     struct file_entry entry;
     ssize_t n;
+    if (piece == NULL)
+        return error_sys(err, "allocating");
     if (open_file(x, box, attributes, given, ret_path, &t, err) < 0)
         return -1;
     while ((n = multipart_read(form, piece, WIRE_DATA_CHUNK, err)) > 0)
