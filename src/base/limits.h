@@ -197,7 +197,7 @@ enum {
     CODE_FRAME_MAX = 16 << 20,    /* from a kernel: a result with all its representations */
     CODE_ITEMS_MAX = 64,          /* representations of a result */
     CODE_ANSWER_MAX = 32 << 20,   /* output and results in an answer that comes in one piece */
-    CODE_START_MS = 30 * 1000,    /* until a kernel listens, on a busy machine */
+    CODE_START_MS = 60 * 1000,    /* until a kernel listens, on a busy machine */
     CODE_INTERRUPT_MS = 5 * 1000, /* after an interrupt: then it is killed */
     CODE_TIME_MAX_S = 24 * 3600,  /* a time-out of one run */
 

@@ -323,7 +323,7 @@ static const struct option_row exec_options[] = {
 };
 
 static const struct option_row code_options[] = {
-    TEXT("language", "LANGUAGE", "python (the default), javascript, typescript, bash"),
+    TEXT("language", "LANGUAGE", "python (the default), javascript, typescript, bash, r, java"),
     TEXT("context", "ID", "a context to run in (default: the language's own)"),
     ENV_OPTION,
     NUMBER("timeout", "SECONDS", "interrupt it after so long (default: never)"),

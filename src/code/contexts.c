@@ -16,7 +16,7 @@
 #include "code/state.h"
 #include "sandbox/processes.h"
 
-enum { ID_RANDOM = 20, BOXES_KEPT = 256, NO_SUCH_COMMAND = 127 };
+enum { ID_RANDOM = 20, BOXES_KEPT = 256 };
 
 static const char name_prefix[] = "code.";
 static const char default_prefix[] = "default-";
@@ -235,7 +235,8 @@ static void adopt(struct box *box, const struct agent_process *process)
     const char *id;
     if (!read_name(process->name, &language, &id) || process->state == PROCESS_KILLED ||
         process->state == PROCESS_STOPPED ||
-        (process->state == PROCESS_EXITED && process->exit_code == NO_SUCH_COMMAND) ||
+        (process->state == PROCESS_EXITED &&
+         (process->exit_code == NO_SUCH_COMMAND || process->exit_code == CANNOT_BE_RUN)) ||
         box->count >= CODE_CONTEXTS_MAX)
         return;
     struct context *c = box_find(box, id);

@@ -27,6 +27,7 @@ enum {
     HELLO_MS = 30 * 1000,
     WRITE_MS = 60 * 1000,
     PAUSE_MAX_MS = 20,
+    WORDS_SHOWN = 200, /* the last of an interpreter's */
 };
 
 /* --- the connection --- */
@@ -190,8 +191,8 @@ static int dial(struct context *c, const struct code_place *place, char mode, st
 static int missing(const struct context *c, struct error *err)
 {
     return error_set(err, ERROR_CODE_INTERPRETER_MISSING,
-                     "the sandbox's image has no %s, which %s needs", c->language->program,
-                     c->language->name);
+                     "the sandbox's image has no %s, which %s needs: install %s",
+                     c->language->program, c->language->name, c->language->needs);
 }
 
 static int explain_start(const struct context *c, struct error *why, struct error *err)
@@ -258,6 +259,39 @@ static int ask_alive(struct context *c, const struct code_place *place, bool *re
     return rc;
 }
 
+/* It was found, and says that it is not what the kernel needs. */
+static bool is_unfit(const struct language *language, const struct agent_process *process,
+                     struct slice words)
+{
+    if (language->unfit == NULL)
+        return process->exit_code == CANNOT_BE_RUN;
+    for (const char *const *word = language->unfit; *word != NULL; word++)
+        if (words.len > 0 && memmem(words.data, words.len, *word, strlen(*word)) != NULL)
+            return true;
+    return false;
+}
+
+/* With the exit status of a shell that was to start it, and what it has said. */
+static int explain_end(const struct context *c, const struct agent_process *process,
+                       struct slice words, struct error *err)
+{
+    const struct language *language = c->language;
+    if (process->exit_code == NO_SUCH_COMMAND)
+        return missing(c, err);
+    size_t from = words.len > WORDS_SHOWN ? words.len - WORDS_SHOWN : 0;
+    int len = (int)(words.len - from);
+    const char *said = len > 0 ? words.data + from : "";
+    while (len > 0 && said[len - 1] == '\n')
+        len--;
+    if (is_unfit(language, process, words))
+        return error_set(err, ERROR_CODE_INTERPRETER_UNFIT,
+                         "the %s of the sandbox's image can not be used (%.*s): %s needs %s",
+                         language->program, len, said, language->name, language->needs);
+    return error_set(err, ERROR_CODE_KERNEL_FAILED,
+                     "the %s interpreter ended when it was started%s%.*s", language->name,
+                     len > 0 ? ": " : "", len, said);
+}
+
 static int failed_to_start(struct context *c, const struct code_place *place, struct error *err)
 {
     char name[PROCESS_NAME_SIZE];
@@ -265,19 +299,11 @@ static int failed_to_start(struct context *c, const struct code_place *place, st
     struct process_log log = {0};
     struct agent_process process = {0};
     context_process_name(c, name);
-    /* As a shell says it. */
     if (sandbox_process_get(c->code->sandboxes, place->workspace, place->sandbox, name, arena,
-                            &process, NULL) == 0 &&
-        process.exit_code == 127) {
-        arena_free(arena);
-        return missing(c, err);
-    }
-    sandbox_process_log(c->code->sandboxes, place->workspace, place->sandbox, name, LOG_BOTH, arena,
-                        &log, NULL);
-    size_t from = log.data.len > 200 ? log.data.len - 200 : 0;
-    int len = (int)(log.data.len - from);
-    error_set(err, ERROR_CODE_KERNEL_FAILED, "the %s interpreter ended when it was started%s%.*s",
-              c->language->name, len > 0 ? ": " : "", len, len > 0 ? log.data.data + from : "");
+                            &process, NULL) == 0)
+        sandbox_process_log(c->code->sandboxes, place->workspace, place->sandbox, name, LOG_BOTH,
+                            arena, &log, NULL);
+    explain_end(c, &process, log.data, err);
     arena_free(arena);
     return -1;
 }

@@ -14,13 +14,16 @@
 #include "code/code.h"
 #include "code/frames.h"
 #include "kernel_bash.h"
+#include "kernel_java.h"
 #include "kernel_javascript.h"
 #include "kernel_python.h"
 #include "kernel_python_charts.h"
 #include "kernel_python_magics.h"
 #include "kernel_python_rich.h"
+#include "kernel_r.h"
 
-const char *const code_languages[] = {"python", "javascript", "typescript", "bash", NULL};
+const char *const code_languages[] = {"python", "javascript", "typescript", "bash",
+                                      "r",      "java",       NULL};
 
 static struct slice strings(struct arena *arena, const char *const *items, size_t count)
 {
@@ -43,13 +46,25 @@ static int framed_request(struct buf *out, uint32_t number, struct slice env, st
     return buf_check(out, "code", err);
 }
 
+/* A kernel that comes before the runs in the same stream has its length in front. */
+static struct slice with_length(struct arena *arena, struct slice kernel)
+{
+    char *text = arena_alloc(arena, 4 + kernel.len);
+    for (unsigned i = 0; i < 4; i++)
+        text[i] = (char)(kernel.len >> (8 * i));
+    memcpy(text + 4, kernel.data, kernel.len);
+    return (struct slice){text, 4 + kernel.len};
+}
+
 /* --- python --- */
 
 static struct slice python_argv(struct arena *arena, const struct language *language,
                                 const char *socket)
 {
     static const char boot[] =
-        "import sys;a,*b=sys.stdin.buffer.read().split(b'\\0');"
+        "import sys\nif sys.version_info<(3,8):"
+        "sys.stderr.write('this is Python %d.%d'%sys.version_info[:2]);sys.exit(126)\n"
+        "a,*b=sys.stdin.buffer.read().split(b'\\0');"
         "exec(compile(a,'<cella>','exec'),{'__name__':'cella','NAME':sys.argv[1],'PARTS':b})";
     const char *items[] = {language->program, "-c", boot, socket};
     return strings(arena, items, ARRAY_LEN(items));
@@ -83,7 +98,10 @@ static struct slice python_input(struct arena *arena)
 static struct slice node_argv(struct arena *arena, const struct language *language,
                               const char *socket)
 {
-    static const char boot[] = "{const f=require('fs'),r=n=>{const b=Buffer.alloc(n);"
+    static const char boot[] = "if(parseInt(process.versions.node)<16){"
+                               "console.error('this is Node.js '+process.version);"
+                               "process.exit(126)}"
+                               "{const f=require('fs'),r=n=>{const b=Buffer.alloc(n);"
                                "for(let i=0;i<n;)i+=f.readSync(0,b,i,n-i);return b};"
                                "(0,eval)(String(r(r(4).readUInt32LE())))}";
     const char *items[] = {"sh", "-c", "exec 3>&1 1>&2; exec node -e \"$1\" \"$2\"",
@@ -93,12 +111,56 @@ static struct slice node_argv(struct arena *arena, const struct language *langua
 
 static struct slice node_input(struct arena *arena)
 {
-    size_t len = sizeof(kernel_javascript);
-    char *text = arena_alloc(arena, 4 + len);
-    for (unsigned i = 0; i < 4; i++)
-        text[i] = (char)(len >> (8 * i));
-    memcpy(text + 4, kernel_javascript, len);
-    return (struct slice){text, 4 + len};
+    return with_length(arena,
+                       (struct slice){(const char *)kernel_javascript, sizeof(kernel_javascript)});
+}
+
+/* --- r --- */
+
+/* Base R opens no descriptors, but pipes of commands, which have them: 4 is where runs come from, 3
+ * where frames go. They are not to hear of interrupts, which go to the whole group. */
+static struct slice r_argv(struct arena *arena, const struct language *language, const char *socket)
+{
+    static const char boot[] =
+        "from<-pipe('trap \"\" INT; exec cat <&4','rb');"
+        "to<-pipe('trap \"\" INT; exec cat >&3','wb');"
+        "eval(parse(text=rawToChar(readBin(from,'raw',readBin(from,'integer',1,endian='little'))),"
+        "keep.source=FALSE))";
+    const char *items[] = {"sh", "-c",
+                           "exec 3>&1 1>&2 4<&0 0</dev/null;"
+                           "export EDITOR=\"${EDITOR-vi}\";" /* it does not start without one */
+                           "exec R --no-echo --no-save --no-restore -e \"$1\"",
+                           "sh", boot};
+    return strings(arena, items, ARRAY_LEN(items));
+}
+
+static struct slice r_input(struct arena *arena)
+{
+    return with_length(arena, (struct slice){(const char *)kernel_r, sizeof(kernel_r)});
+}
+
+/* --- java --- */
+
+/* The launcher compiles a source file that it can seek in: one that is gone again when it reads it.
+ * It opens what the kernel needs of the JDK: a descriptor by its number, and the environment. */
+static struct slice java_argv(struct arena *arena, const struct language *language,
+                              const char *socket)
+{
+    static const char script[] =
+        "command -v java >/dev/null || exit 127;"
+        "f=$(mktemp) && printf '%s\\n' \"$1\" >\"$f\" && exec 5<\"$f\" && rm \"$f\" || exit 1;"
+        "exec 3>&1 1>&2;"
+        "exec java -XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Djava.awt.headless=true"
+        " --add-opens java.base/java.io=ALL-UNNAMED --add-opens java.base/java.util=ALL-UNNAMED"
+        " --source 11 /dev/fd/5";
+    const char *items[] = {"sh", "-c", script, "sh",
+                           arena_dup(arena, (const char *)kernel_java, sizeof(kernel_java))};
+    return strings(arena, items, ARRAY_LEN(items));
+}
+
+static struct slice no_input(struct arena *arena)
+{
+    return (struct slice){0};
 }
 
 /* --- bash --- */
@@ -146,11 +208,64 @@ static int bash_request(struct buf *out, uint32_t number, struct slice env, stru
 
 /* --- */
 
+/* What an old Java, or one without its compiler, says before anything of ours runs. */
+static const char *const java_unfit[] = {"Unrecognized option", "jdk.jshell", "jdk.compiler",
+                                         "invalid source release", NULL};
+
 static const struct language languages[] = {
-    {"python", "python3 py", "python3", python_argv, python_input, framed_request, false, false},
-    {"javascript", "js node nodejs", "node", node_argv, node_input, framed_request, true, true},
-    {"typescript", "ts", "node", node_argv, node_input, framed_request, true, true},
-    {"bash", "sh shell", "bash", bash_argv, bash_input, bash_request, true, false},
+    {.name = "python",
+     .aliases = "python3 py",
+     .program = "python3",
+     .needs = "Python 3.8 or newer (package python3)",
+     .argv = python_argv,
+     .input = python_input,
+     .request = framed_request},
+    {.name = "javascript",
+     .aliases = "js node nodejs",
+     .program = "node",
+     .needs = "Node.js 16 or newer (package nodejs)",
+     .argv = node_argv,
+     .input = node_input,
+     .request = framed_request,
+     .piped = true,
+     .frames = true},
+    {.name = "typescript",
+     .aliases = "ts",
+     .program = "node",
+     .needs = "Node.js 22.13 or newer, or Node.js 16 (package nodejs) with the npm package "
+              "typescript or esbuild",
+     .argv = node_argv,
+     .input = node_input,
+     .request = framed_request,
+     .piped = true,
+     .frames = true},
+    {.name = "bash",
+     .aliases = "sh shell",
+     .program = "bash",
+     .needs = "Bash 4.3 or newer (package bash)",
+     .argv = bash_argv,
+     .input = bash_input,
+     .request = bash_request,
+     .piped = true},
+    {.name = "r",
+     .aliases = "rlang rscript",
+     .program = "R",
+     .needs = "R 3.5 or newer (package r-base-core)",
+     .argv = r_argv,
+     .input = r_input,
+     .request = framed_request,
+     .piped = true,
+     .frames = true},
+    {.name = "java",
+     .aliases = "jshell",
+     .program = "java",
+     .needs = "a JDK 11 or newer (package default-jdk-headless)",
+     .unfit = java_unfit,
+     .argv = java_argv,
+     .input = no_input,
+     .request = framed_request,
+     .piped = true,
+     .frames = true},
 };
 
 static bool has_word(const char *words, const char *word)

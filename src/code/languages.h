@@ -18,6 +18,10 @@ struct language {
     const char *name;
     const char *aliases; /* others that it goes by, with a blank between them */
     const char *program; /* the interpreter */
+    const char *needs;   /* … and what has to be installed for it, in words */
+    /* What it says, in some part of its last words, when it is not what the kernel needs; NULL at
+     * the end. NULL: it exits with 126 then, having said what it is. */
+    const char *const *unfit;
     /* The arguments, in the arena, as a list of strings (the program is the first). */
     struct slice (*argv)(struct arena *arena, const struct language *language, const char *socket);
     /* What the interpreter reads from its stdin: the kernel. */

@@ -98,6 +98,7 @@ int code_context_interrupt(struct code *code, const struct code_place *place, co
 
 /* --- the death of an interpreter --- */
 
+/* And with which status, as far as it had one of its own. */
 static const char *how_it_died(struct running *r)
 {
     struct context *c = r->c;
@@ -109,6 +110,7 @@ static const char *how_it_died(struct running *r)
     if (sandbox_process_wait(c->code->sandboxes, r->place->workspace, r->place->sandbox, name, 5000,
                              r->arena, &process, NULL) < 0)
         return "the interpreter is gone, and its variables with it";
+    r->status = (unsigned)process.exit_code;
     if (process.state == PROCESS_OUT_OF_MEMORY || process.state == PROCESS_MEMORY_LIMIT)
         return "the interpreter ran out of memory and was killed; its variables are gone";
     if (process.state == PROCESS_KILLED || process.state == PROCESS_STOPPED)

@@ -20,6 +20,8 @@
 #include "sandbox/link.h"
 
 enum { CONTEXT_ID_SIZE = 41, PROCESS_NAME_SIZE = 80 };
+/* As a shell exits when it can not start a program. */
+enum { CANNOT_BE_RUN = 126, NO_SUCH_COMMAND = 127 };
 
 struct box {
     struct code *code;

@@ -145,6 +145,7 @@ static const struct {
 
 /* What is taken over from the machine's /etc. Also part of the image's stamp. */
 const char *const image_skel_patterns[] = {
+    "R",
     "alternatives",
     "bash.bashrc",
     "bash_completion",
