@@ -176,7 +176,7 @@ static enum form_step decode_boundary(struct form_decoder *d, const char *in, si
     if (memcmp(in, "\r\n", 2) != 0)
         return bad(err, "something stands behind a boundary on its line");
     if (d->parts++ == FORM_PARTS_MAX) {
-        error_set(err, ERROR_LIMIT_EXCEEDED, "a form has at most %d parts", FORM_PARTS_MAX);
+        error_set(err, ERROR_PAYLOAD_TOO_LARGE, "a form has at most %d parts", FORM_PARTS_MAX);
         return FORM_BAD;
     }
     d->state = IN_FIELDS;

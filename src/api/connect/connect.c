@@ -13,8 +13,6 @@
 #include "base/cleanup.h"
 #include "base/limits.h"
 
-#define STREAM_TYPE "application/connect+json"
-
 enum {
     PING_DEFAULT_MS = 50 * 1000,
     PING_MAX_S = 3600,
@@ -39,7 +37,11 @@ static const struct code_row {
     {ERROR_ROUTE_NOT_FOUND, "unimplemented", 404},
     {ERROR_NOT_IMPLEMENTED, "unimplemented", 404},
     {ERROR_UNSUPPORTED_MEDIA_TYPE, "invalid_argument", 415},
-    {ERROR_QUOTA_EXCEEDED, "resource_exhausted", 429},
+    /* The clients take resource_exhausted for "too often, try again": neither a full disk nor a
+     * message that is too large gets better by that. */
+    {ERROR_QUOTA_EXCEEDED, "internal", 507},
+    {ERROR_PAYLOAD_TOO_LARGE, "invalid_argument", 413},
+    {ERROR_METHOD_NOT_ALLOWED, "unimplemented", 405},
     {ERROR_CANCELLED, "canceled", 499},
     {ERROR_TIMEOUT, "deadline_exceeded", 504},
     {ERROR_REQUEST_TIMEOUT, "deadline_exceeded", 504},
@@ -52,9 +54,8 @@ static const struct {
     const char *text;
 } by_status[] = {
     {400, "invalid_argument"},   {401, "unauthenticated"},     {403, "permission_denied"},
-    {404, "not_found"},          {409, "failed_precondition"}, {413, "resource_exhausted"},
+    {404, "not_found"},          {409, "failed_precondition"}, {413, "invalid_argument"},
     {429, "resource_exhausted"}, {502, "unavailable"},         {503, "unavailable"},
-    {507, "resource_exhausted"},
 };
 
 static const struct code_row *row_of(enum error_code code)
@@ -94,10 +95,11 @@ bool connect_is_stream(const struct http_exchange *x)
 static int check_type(struct http_exchange *x, bool stream, struct error *err)
 {
     const char *type = http_header(x, "Content-Type");
-    if (type == NULL || http_content_is(x, stream ? STREAM_TYPE : "application/json"))
+    if (type == NULL || http_content_is(x, stream ? CONNECT_STREAM_TYPE : "application/json"))
         return 0;
     return error_set(err, ERROR_UNSUPPORTED_MEDIA_TYPE,
-                     "this call takes " STREAM_TYPE " or application/json, not %.100s", type);
+                     "this call takes " CONNECT_STREAM_TYPE " or application/json, not %.100s",
+                     type);
 }
 
 int connect_request(struct http_exchange *x, yyjson_val **ret_message, struct error *err)
@@ -117,6 +119,35 @@ int connect_request(struct http_exchange *x, yyjson_val **ret_message, struct er
         return error_set(err, ERROR_INVALID_ARGUMENT, "the message must be a JSON object");
     *ret_message = message;
     return 0;
+}
+
+static int number_field(const struct http_exchange *x, const char *name, uint64_t max, int64_t *ret,
+                        struct error *err)
+{
+    const char *text = http_header(x, name);
+    uint64_t value;
+    if (text == NULL || text[0] == '\0')
+        return 0;
+    if (!api_parse_uint(text, 0, max, &value))
+        return error_set(err, ERROR_INVALID_ARGUMENT,
+                         "%s: \"%.40s\" is no whole number from 0 to %" PRIu64, name, text, max);
+    *ret = (int64_t)value;
+    return 0;
+}
+
+int connect_timeout(const struct http_exchange *x, int64_t *ret_ms, struct error *err)
+{
+    int64_t ms = 0;
+    if (number_field(x, "Connect-Timeout-Ms", INT64_MAX / 4, &ms, err) < 0)
+        return -1;
+    if (ms > 0)
+        *ret_ms = ms;
+    return 0;
+}
+
+int connect_too_late(struct error *err)
+{
+    return error_set(err, ERROR_TIMEOUT, "the time that Connect-Timeout-Ms gave is over");
 }
 
 /* --- unary answers --- */
@@ -139,6 +170,8 @@ static yyjson_mut_val *error_json(struct arena *arena, yyjson_mut_doc *doc, cons
 int connect_reply_error(struct http_exchange *x, const struct error *why, struct error *err)
 {
     yyjson_mut_doc *doc = json_doc(http_arena(x));
+    if (why->code == ERROR_LIMIT_EXCEEDED)
+        http_set_header(x, "Retry-After", "1");
     if (connect_is_stream(x)) {
         struct connect_stream stream = {.x = x};
         if (connect_stream_start(&stream, err) < 0)
@@ -151,24 +184,10 @@ int connect_reply_error(struct http_exchange *x, const struct error *why, struct
 
 /* --- streams --- */
 
-static int number_field(struct http_exchange *x, const char *name, uint64_t max, int64_t *ret,
-                        struct error *err)
-{
-    const char *text = http_header(x, name);
-    uint64_t value;
-    if (text == NULL || text[0] == '\0')
-        return 0;
-    if (!api_parse_uint(text, 0, max, &value))
-        return error_set(err, ERROR_INVALID_ARGUMENT,
-                         "%s: \"%.40s\" is no whole number from 0 to %" PRIu64, name, text, max);
-    *ret = (int64_t)value;
-    return 0;
-}
-
 int connect_stream_init(struct connect_stream *stream, struct http_exchange *x, struct error *err)
 {
     int64_t timeout_ms = 0, ping_s = PING_DEFAULT_MS / 1000;
-    if (number_field(x, "Connect-Timeout-Ms", INT64_MAX / 4, &timeout_ms, err) < 0 ||
+    if (connect_timeout(x, &timeout_ms, err) < 0 ||
         number_field(x, "Keepalive-Ping-Interval", PING_MAX_S, &ping_s, err) < 0)
         return -1;
     *stream = (struct connect_stream){
@@ -182,7 +201,7 @@ int connect_stream_init(struct connect_stream *stream, struct http_exchange *x, 
 int connect_stream_start(struct connect_stream *stream, struct error *err)
 {
     http_set_header(stream->x, "Cache-Control", "no-store");
-    return http_reply_start(stream->x, 200, STREAM_TYPE, -1, err);
+    return http_reply_start(stream->x, 200, CONNECT_STREAM_TYPE, -1, err);
 }
 
 static int send_frame(struct connect_stream *stream, unsigned flags, struct slice message,
@@ -236,9 +255,4 @@ int64_t connect_stream_patience(const struct connect_stream *stream)
 bool connect_stream_is_over(const struct connect_stream *stream)
 {
     return stream->deadline_ms >= 0 && loop_now(http_loop(stream->x)) >= stream->deadline_ms;
-}
-
-int connect_stream_too_late(struct error *err)
-{
-    return error_set(err, ERROR_TIMEOUT, "the time that Connect-Timeout-Ms gave is over");
 }

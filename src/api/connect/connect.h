@@ -19,12 +19,19 @@
 const char *connect_code(enum error_code code);
 int connect_status(enum error_code code);
 
+#define CONNECT_STREAM_TYPE "application/connect+json"
+
 /* Whether the request is one of a stream (application/connect+json, or connect+proto). */
 bool connect_is_stream(const struct http_exchange *x);
 
 /* The request's message, of a unary call or a stream: an object, never NULL. UNSUPPORTED_MEDIA_TYPE
  * for protobuf, INVALID_ARGUMENT for a broken envelope, INVALID_JSON, PAYLOAD_TOO_LARGE. */
 int connect_request(struct http_exchange *x, yyjson_val **ret_message, struct error *err);
+
+/* Connect-Timeout-Ms; *ret_ms stays without one, and where it is 0. INVALID_ARGUMENT. */
+int connect_timeout(const struct http_exchange *x, int64_t *ret_ms, struct error *err);
+/* What is told when that time is over; returns -1. */
+int connect_too_late(struct error *err);
 
 /* Answers a unary call. doc NULL: {}. */
 int connect_reply(struct http_exchange *x, const yyjson_mut_doc *doc, struct error *err);
@@ -57,5 +64,3 @@ int connect_stream_end(struct connect_stream *stream, const struct error *why, s
  * first; 0 when the deadline has passed. */
 int64_t connect_stream_patience(const struct connect_stream *stream);
 bool connect_stream_is_over(const struct connect_stream *stream);
-/* What is told then; returns -1. */
-int connect_stream_too_late(struct error *err);

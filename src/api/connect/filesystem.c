@@ -4,10 +4,11 @@
 
 #include <string.h>
 
-#include "api/blaxel/members.h"
 #include "api/call.h"
 #include "api/connect/box.h"
 #include "api/connect/connect.h"
+#include "api/connect/message.h"
+#include "api/connect/service.h"
 #include "api/connect/watch.h"
 #include "base/cleanup.h"
 #include "base/limits.h"
@@ -19,7 +20,7 @@ static int path_of(struct http_exchange *x, const struct connect_box *box, yyjso
                    const char *name, const char **ret_path, struct error *err)
 {
     const char *text = NULL;
-    if (member_text(message, "", name, &text, err) < 0)
+    if (message_text(message, "", name, &text, err) < 0)
         return -1;
     return connect_path(box, http_arena(x), text, ret_path, err);
 }
@@ -141,7 +142,7 @@ static int list_dir_method(struct http_exchange *x, const struct connect_box *bo
     uint64_t depth = 1;
     size_t count;
     if (path_of(x, box, message, "path", &request.path, err) < 0 ||
-        member_uint(message, "", "depth", 0, UINT32_MAX, &depth, err) < 0)
+        message_uint(message, "", "depth", 0, UINT32_MAX, &depth, err) < 0)
         return -1;
     if (depth <= 1) {
         if (sandbox_file_list_of(s, box->workspace, box->sandbox, &request, http_arena(x), &dir,
@@ -162,30 +163,20 @@ static int list_dir_method(struct http_exchange *x, const struct connect_box *bo
 
 /* --- all of them --- */
 
-static const struct {
-    const char *name;
-    int (*serve)(struct http_exchange *x, const struct connect_box *box, yyjson_val *message,
-                 struct error *err);
-} methods[] = {
-    {"Stat", stat_method},
-    {"MakeDir", make_dir_method},
-    {"Move", move_method},
-    {"ListDir", list_dir_method},
-    {"Remove", remove_method},
-    {"WatchDir", watch_dir_method},
-    {"CreateWatcher", create_watcher_method},
-    {"GetWatcherEvents", get_watcher_events_method},
-    {"RemoveWatcher", remove_watcher_method},
+static const struct connect_method methods[] = {
+    {"Stat", CONNECT_UNARY, stat_method},
+    {"MakeDir", CONNECT_UNARY, make_dir_method},
+    {"Move", CONNECT_UNARY, move_method},
+    {"ListDir", CONNECT_UNARY, list_dir_method},
+    {"Remove", CONNECT_UNARY, remove_method},
+    {"WatchDir", CONNECT_STREAM, watch_dir_method},
+    {"CreateWatcher", CONNECT_UNARY, create_watcher_method},
+    {"GetWatcherEvents", CONNECT_UNARY, get_watcher_events_method},
+    {"RemoveWatcher", CONNECT_UNARY, remove_watcher_method},
 };
 
 int connect_filesystem(struct http_exchange *x, const struct connect_box *box, const char *method,
                        struct error *err)
 {
-    yyjson_val *message;
-    for (size_t i = 0; i < ARRAY_LEN(methods); i++)
-        if (strcmp(methods[i].name, method) == 0)
-            return connect_request(x, &message, err) < 0 ? -1
-                                                         : methods[i].serve(x, box, message, err);
-    return error_set(err, ERROR_ROUTE_NOT_FOUND,
-                     "filesystem.Filesystem has no method \"%.60s\" here", method);
+    return connect_serve(x, box, "filesystem.Filesystem", methods, ARRAY_LEN(methods), method, err);
 }

@@ -11,9 +11,10 @@
 #include <signal.h>
 #include <string.h>
 
-#include "api/blaxel/members.h"
 #include "api/call.h"
 #include "api/connect/connect.h"
+#include "api/connect/message.h"
+#include "api/connect/service.h"
 #include "base/cleanup.h"
 #include "base/limits.h"
 #include "sandbox/link.h"
@@ -54,9 +55,9 @@ int process_select(const struct connect_box *box, struct arena *arena, yyjson_va
     uint64_t pid = 0;
     const char *tag = NULL;
     struct error why = {0};
-    if (member_object(message, "", "process", &selector, err) < 0 ||
-        member_uint(selector, "process", "pid", 0, UINT32_MAX, &pid, err) < 0 ||
-        member_text(selector, "process", "tag", &tag, err) < 0)
+    if (message_object(message, "", "process", &selector, err) < 0 ||
+        message_uint(selector, "process", "pid", 0, UINT32_MAX, &pid, err) < 0 ||
+        message_text(selector, "process", "tag", &tag, err) < 0)
         return -1;
     if (pid == 0 && tag == NULL)
         return error_set(err, ERROR_INVALID_ARGUMENT, "process: give its pid, or its tag");
@@ -163,10 +164,10 @@ static int update_method(struct http_exchange *x, const struct connect_box *box,
     struct process_target target;
     yyjson_val *pty = NULL, *size = NULL;
     uint64_t cols = 0, rows = 0;
-    if (member_object(message, "", "pty", &pty, err) < 0 ||
-        member_object(pty, "pty", "size", &size, err) < 0 ||
-        member_uint(size, "pty.size", "cols", 1, TERMINAL_SIZE_MAX, &cols, err) < 0 ||
-        member_uint(size, "pty.size", "rows", 1, TERMINAL_SIZE_MAX, &rows, err) < 0 ||
+    if (message_object(message, "", "pty", &pty, err) < 0 ||
+        message_object(pty, "pty", "size", &size, err) < 0 ||
+        message_uint(size, "pty.size", "cols", 1, TERMINAL_SIZE_MAX, &cols, err) < 0 ||
+        message_uint(size, "pty.size", "rows", 1, TERMINAL_SIZE_MAX, &rows, err) < 0 ||
         process_select(box, http_arena(x), message, &target, err) < 0)
         return -1;
     if (cols == 0 || rows == 0)
@@ -176,18 +177,6 @@ static int update_method(struct http_exchange *x, const struct connect_box *box,
                                 target.terminal.session, cols, rows, err) < 0)
         return -1;
     return connect_reply(x, NULL, err);
-}
-
-static int decode(struct http_exchange *x, yyjson_val *input, const char *name, struct slice *ret,
-                  bool *ret_given, struct error *err)
-{
-    const char *text = NULL;
-    if (member_text(input, "input", name, &text, err) < 0)
-        return -1;
-    *ret_given = text != NULL;
-    if (text != NULL && json_base64_decode(http_arena(x), slice_of(text), ret, err) < 0)
-        return error_prefix(err, "input.%s", name);
-    return 0;
 }
 
 /* In pieces, each when the one before has been taken: a program that does not read holds its client
@@ -216,20 +205,21 @@ static int send_input_method(struct http_exchange *x, const struct connect_box *
 {
     struct process_target target;
     yyjson_val *input = NULL;
-    struct slice data = {0};
-    bool to_stdin = false, to_pty = false;
-    if (member_object(message, "", "input", &input, err) < 0 ||
-        decode(x, input, "stdin", &data, &to_stdin, err) < 0 ||
-        decode(x, input, "pty", &data, &to_pty, err) < 0 ||
+    struct slice to_stdin = {0}, to_pty = {0};
+    if (message_object(message, "", "input", &input, err) < 0 ||
+        message_bytes(http_arena(x), input, "input", "stdin", &to_stdin, err) < 0 ||
+        message_bytes(http_arena(x), input, "input", "pty", &to_pty, err) < 0 ||
         process_select(box, http_arena(x), message, &target, err) < 0)
         return -1;
-    if (to_stdin == to_pty)
+    if ((to_stdin.data == NULL) == (to_pty.data == NULL))
         return error_set(err, ERROR_INVALID_ARGUMENT, "input: give stdin, or pty");
-    if (to_pty && wants_terminal(&target, err) < 0)
+    if (to_pty.data != NULL && wants_terminal(&target, err) < 0)
         return -1;
-    if (to_stdin && target.is_terminal)
+    if (to_stdin.data != NULL && target.is_terminal)
         return error_set(err, ERROR_INVALID_ARGUMENT, "the process has a terminal: send pty");
-    return write_all(box, &target, data, err) < 0 ? -1 : connect_reply(x, NULL, err);
+    return write_all(box, &target, to_pty.data != NULL ? to_pty : to_stdin, err) < 0
+               ? -1
+               : connect_reply(x, NULL, err);
 }
 
 static int close_stdin_method(struct http_exchange *x, const struct connect_box *box,
@@ -249,19 +239,14 @@ static int close_stdin_method(struct http_exchange *x, const struct connect_box 
 
 static int read_signal(yyjson_val *message, int *ret_signal, struct error *err)
 {
-    static const struct {
-        const char *name;
-        int signal;
-    } signals[] = {{"SIGNAL_SIGTERM", SIGTERM}, {"SIGNAL_SIGKILL", SIGKILL}};
-    yyjson_val *given = yyjson_obj_get(message, "signal");
-    for (size_t i = 0; i < ARRAY_LEN(signals); i++)
-        if (yyjson_equals_str(given, signals[i].name) ||
-            (yyjson_is_uint(given) && yyjson_get_uint(given) == (uint64_t)signals[i].signal)) {
-            *ret_signal = signals[i].signal;
-            return 0;
-        }
-    return error_set(err, ERROR_INVALID_ARGUMENT,
-                     "signal: must be SIGNAL_SIGTERM or SIGNAL_SIGKILL");
+    static const struct message_enum signals[] = {{"SIGNAL_SIGTERM", SIGTERM},
+                                                  {"SIGNAL_SIGKILL", SIGKILL}};
+    if (message_enum(message, "", "signal", signals, ARRAY_LEN(signals), ret_signal, err) < 0)
+        return -1;
+    if (*ret_signal == 0)
+        return error_set(err, ERROR_INVALID_ARGUMENT,
+                         "signal: must be SIGNAL_SIGTERM or SIGNAL_SIGKILL");
+    return 0;
 }
 
 /* Killing ends all that a process has started, which is what who kills it means. */
@@ -287,28 +272,18 @@ static int send_signal_method(struct http_exchange *x, const struct connect_box 
 
 /* --- all of them --- */
 
-static const struct {
-    const char *name;
-    int (*serve)(struct http_exchange *x, const struct connect_box *box, yyjson_val *message,
-                 struct error *err);
-} methods[] = {
-    {"Start", process_start_method},
-    {"Connect", process_connect_method},
-    {"List", list_method},
-    {"Update", update_method},
-    {"SendInput", send_input_method},
-    {"CloseStdin", close_stdin_method},
-    {"SendSignal", send_signal_method},
+static const struct connect_method methods[] = {
+    {"Start", CONNECT_STREAM, process_start_method},
+    {"Connect", CONNECT_STREAM, process_connect_method},
+    {"List", CONNECT_UNARY, list_method},
+    {"Update", CONNECT_UNARY, update_method},
+    {"SendInput", CONNECT_UNARY, send_input_method},
+    {"CloseStdin", CONNECT_UNARY, close_stdin_method},
+    {"SendSignal", CONNECT_UNARY, send_signal_method},
 };
 
 int connect_process(struct http_exchange *x, const struct connect_box *box, const char *method,
                     struct error *err)
 {
-    yyjson_val *message;
-    for (size_t i = 0; i < ARRAY_LEN(methods); i++)
-        if (strcmp(methods[i].name, method) == 0)
-            return connect_request(x, &message, err) < 0 ? -1
-                                                         : methods[i].serve(x, box, message, err);
-    return error_set(err, ERROR_ROUTE_NOT_FOUND, "process.Process has no method \"%.60s\" here",
-                     method);
+    return connect_serve(x, box, "process.Process", methods, ARRAY_LEN(methods), method, err);
 }

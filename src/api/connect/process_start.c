@@ -10,9 +10,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "api/blaxel/members.h"
 #include "api/call.h"
 #include "api/connect/connect.h"
+#include "api/connect/message.h"
 #include "api/connect/process.h"
 #include "api/v0/env.h"
 #include "base/buf.h"
@@ -52,8 +52,8 @@ static int read_argv(struct http_exchange *x, yyjson_val *process, struct start_
     _cleanup_buf_ struct buf argv = BUF_INIT(COMMAND_MAX);
     yyjson_val *args = NULL, *word;
     size_t i, n;
-    if (member_text(process, "process", "cmd", &request->cmd, err) < 0 ||
-        member_array(process, "process", "args", &args, err) < 0)
+    if (message_text(process, "process", "cmd", &request->cmd, err) < 0 ||
+        message_array(process, "process", "args", &args, err) < 0)
         return -1;
     if (request->cmd == NULL || request->cmd[0] == '\0')
         return error_set(err, ERROR_INVALID_ARGUMENT, "process.cmd: names no program");
@@ -73,10 +73,10 @@ static int read_argv(struct http_exchange *x, yyjson_val *process, struct start_
 static int read_pty(yyjson_val *message, struct start_request *request, struct error *err)
 {
     yyjson_val *pty = NULL, *size = NULL;
-    if (member_object(message, "", "pty", &pty, err) < 0 ||
-        member_object(pty, "pty", "size", &size, err) < 0 ||
-        member_uint(size, "pty.size", "cols", 1, TERMINAL_SIZE_MAX, &request->cols, err) < 0 ||
-        member_uint(size, "pty.size", "rows", 1, TERMINAL_SIZE_MAX, &request->rows, err) < 0)
+    if (message_object(message, "", "pty", &pty, err) < 0 ||
+        message_object(pty, "pty", "size", &size, err) < 0 ||
+        message_uint(size, "pty.size", "cols", 1, TERMINAL_SIZE_MAX, &request->cols, err) < 0 ||
+        message_uint(size, "pty.size", "rows", 1, TERMINAL_SIZE_MAX, &request->rows, err) < 0)
         return -1;
     request->has_pty = pty != NULL;
     return 0;
@@ -87,16 +87,16 @@ static int read_start(struct http_exchange *x, const struct connect_box *box, yy
 {
     yyjson_val *process = NULL, *envs = NULL;
     *request = (struct start_request){.has_stdin = true};
-    if (member_object(message, "", "process", &process, err) < 0)
+    if (message_object(message, "", "process", &process, err) < 0)
         return -1;
     if (process == NULL)
         return error_set(err, ERROR_INVALID_ARGUMENT, "process: says what to start");
     if (read_argv(x, process, request, err) < 0 ||
-        member_object(process, "process", "envs", &envs, err) < 0 ||
+        message_object(process, "process", "envs", &envs, err) < 0 ||
         env_from_json(http_arena(x), envs, "process.envs", &request->env, err) < 0 ||
-        member_text(process, "process", "cwd", &request->cwd, err) < 0 ||
-        member_text(message, "", "tag", &request->tag, err) < 0 ||
-        member_bool(message, "", "stdin", &request->has_stdin, err) < 0 ||
+        message_text(process, "process", "cwd", &request->cwd, err) < 0 ||
+        message_text(message, "", "tag", &request->tag, err) < 0 ||
+        message_bool(message, "", "stdin", &request->has_stdin, err) < 0 ||
         read_pty(message, request, err) < 0)
         return -1;
     return connect_path(box, http_arena(x), request->cwd, &request->cwd, err);
@@ -195,7 +195,7 @@ static int end_with(struct connect_stream *stream, const struct error *why, stru
 static int end_too_late(struct connect_stream *stream, struct error *err)
 {
     struct error why;
-    connect_stream_too_late(&why);
+    connect_too_late(&why);
     return connect_stream_end(stream, &why, err);
 }
 

@@ -14,9 +14,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "api/blaxel/members.h"
 #include "api/call.h"
 #include "api/connect/connect.h"
+#include "api/connect/message.h"
 #include "api/connect/watchers.h"
 #include "base/cleanup.h"
 #include "base/limits.h"
@@ -46,9 +46,9 @@ static int read_request(struct http_exchange *x, const struct connect_box *box, 
 {
     const char *text = NULL;
     *ret = (struct watch_request){0};
-    if (member_text(message, "", "path", &text, err) < 0 ||
-        member_bool(message, "", "recursive", &ret->recursive, err) < 0 ||
-        member_bool(message, "", "includeEntry", &ret->include_entry, err) < 0)
+    if (message_text(message, "", "path", &text, err) < 0 ||
+        message_bool(message, "", "recursive", &ret->recursive, err) < 0 ||
+        message_bool(message, "", "includeEntry", &ret->include_entry, err) < 0)
         return -1;
     return connect_path(box, http_arena(x), text, &ret->path, err);
 }
@@ -140,7 +140,7 @@ static int pass_on(struct connect_stream *stream, const struct connect_box *box,
         if (rc < 0)
             return -1;
         if (connect_stream_is_over(stream)) {
-            connect_stream_too_late(&why);
+            connect_too_late(&why);
             return connect_stream_end(stream, &why, err);
         }
     }
@@ -238,7 +238,7 @@ int create_watcher_method(struct http_exchange *x, const struct connect_box *box
 static struct watcher **find(const struct connect_box *box, yyjson_val *message, struct error *err)
 {
     const char *id = NULL;
-    if (member_text(message, "", "watcherId", &id, err) < 0)
+    if (message_text(message, "", "watcherId", &id, err) < 0)
         return NULL;
     for (struct watcher **at = &box->api->watchers->first; id != NULL && *at != NULL;
          at = &(*at)->next)

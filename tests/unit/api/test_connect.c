@@ -63,6 +63,9 @@ static void test_codes(void **state)
         {ERROR_UNAVAILABLE, "unavailable", 503},
         {ERROR_TIMEOUT, "deadline_exceeded", 504},
         {ERROR_LIMIT_EXCEEDED, "resource_exhausted", 429},
+        {ERROR_QUOTA_EXCEEDED, "internal", 507},
+        {ERROR_PAYLOAD_TOO_LARGE, "invalid_argument", 413},
+        {ERROR_NOT_IMPLEMENTED, "unimplemented", 404},
         {ERROR_ROUTE_NOT_FOUND, "unimplemented", 404},
         {ERROR_INTERNAL, "internal", 500},
     };
