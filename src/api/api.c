@@ -115,7 +115,7 @@ static int serve_host(struct http_exchange *x, const struct api *api, const stru
 static const struct dialect *dialect_for(struct http_exchange *x, const struct api *api)
 {
     struct e2b_visit visit;
-    if (e2b_visits(x, api, &visit))
+    if (e2b_visits(x, api, &visit) || (origin_is_preflight(x) && e2b_will_visit(x)))
         return &dialect_e2b_envd;
     if (scalebox_visits(x) && strcmp(http_request(x)->path, "/health") == 0)
         return &dialect_scalebox_box;
@@ -124,15 +124,18 @@ static const struct dialect *dialect_for(struct http_exchange *x, const struct a
 
 int api_handle(struct http_exchange *x, void *ctx, struct error *err)
 {
+    const struct api *api = ctx;
     const struct http_request *request = http_request(x);
-    const struct dialect *dialect = dialect_for(x, ctx);
-    if (serve_host(x, ctx, dialect, err) == 0)
+    const struct dialect *dialect = dialect_for(x, api);
+    if (serve_host(x, api, dialect, err) == 0)
         return 0;
     if (err->code == ERROR_INTERNAL)
         log_error("%s %s: %s", request->method, request->path, err->message);
     else
         log_debug("%s %s: %s: %s", request->method, request->path, error_name(err->code),
                   err->message);
+    if (err->code == ERROR_TOO_MANY_ATTEMPTS && !http_started(x))
+        http_set_header(x, "Retry-After", "%d", auth_retry_after(api->auth, request->peer));
     if (dialect->reply_error == NULL || http_started(x) || err->code == ERROR_CANCELLED)
         return -1;
     const struct error why = *err;

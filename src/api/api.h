@@ -18,6 +18,7 @@
 
 struct live_calls;
 struct connect_watchers;
+struct signed_hints;
 
 /* All borrowed: they live at least as long as the server that uses the API. */
 struct api {
@@ -28,6 +29,7 @@ struct api {
     struct auth *auth;
     struct live_calls *live;
     struct connect_watchers *watchers;
+    struct signed_hints *signed_hints;
     const char *public_url; /* "https://cella.example"; NULL: as the request's Host field says */
     /* Pages that may read answers: "*", or "https://app.example, …"; NULL: only the API's own. */
     const char *cors_origin;

@@ -18,7 +18,5 @@ int api_authorize(struct http_exchange *x, unsigned flags, struct api_call *call
     }
     if (err->code == ERROR_UNAUTHORIZED)
         http_set_header(x, "WWW-Authenticate", "Bearer realm=\"cella\"");
-    if (err->code == ERROR_TOO_MANY_ATTEMPTS)
-        http_set_header(x, "Retry-After", "%d", auth_retry_after(auth, peer));
     return -1;
 }

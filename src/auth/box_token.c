@@ -45,16 +45,21 @@ static int64_t monotonic_ms(void)
     return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-int auth_box_refuse(struct auth *auth, const char *peer, const char *what, struct error *err)
+int auth_box_may_try(const struct auth *auth, const char *peer, struct error *err)
 {
-    struct peer_address address = peer_address(peer);
-    int64_t now = monotonic_ms(), wait = throttle_wait(&auth->throttle, address, now);
-    throttle_failed(&auth->throttle, address, now);
+    int64_t wait = throttle_wait(&auth->throttle, peer_address(peer), monotonic_ms());
     if (wait > 0)
         return error_set(err, ERROR_TOO_MANY_ATTEMPTS,
                          "too many wrong keys came from this address: try again in %d s",
                          (int)(wait / 1000) + 1);
-    return error_set(err, ERROR_UNAUTHORIZED, "%s", what);
+    return 0;
+}
+
+int auth_box_refuse(struct auth *auth, const char *peer, const char *what, struct error *err)
+{
+    int rc = auth_box_may_try(auth, peer, err);
+    throttle_failed(&auth->throttle, peer_address(peer), monotonic_ms());
+    return rc < 0 ? -1 : error_set(err, ERROR_UNAUTHORIZED, "%s", what);
 }
 
 int auth_box_check(struct auth *auth, const char *sandbox_id, const char *token, const char *peer,
@@ -71,6 +76,12 @@ int auth_box_check(struct auth *auth, const char *sandbox_id, const char *token,
     if (strlen(token) == sizeof(right) - 1 && CRYPTO_memcmp(token, right, sizeof(right) - 1) == 0)
         return 0;
     return auth_box_refuse(auth, peer, "X-Access-Token is not this sandbox's", err);
+}
+
+bool auth_signature_has_form(const char *signature)
+{
+    return strncmp(signature, "v1_", AUTH_SIGNATURE_PREFIX) == 0 &&
+           strlen(signature) == AUTH_SIGNATURE_PREFIX + SIGNATURE_LEN;
 }
 
 bool auth_box_signed(const struct auth *auth, const char *sandbox_id, const char *text,
@@ -93,8 +104,8 @@ bool auth_box_signed(const struct auth *auth, const char *sandbox_id, const char
     if (!good)
         return false;
     EVP_EncodeBlock(base64, hash, SHA256_SIZE);
-    return strncmp(signature, "v1_", 3) == 0 && strlen(signature) == 3 + SIGNATURE_LEN &&
-           CRYPTO_memcmp(signature + 3, base64, SIGNATURE_LEN) == 0;
+    return auth_signature_has_form(signature) &&
+           CRYPTO_memcmp(signature + AUTH_SIGNATURE_PREFIX, base64, SIGNATURE_LEN) == 0;
 }
 
 /* --- keys --- */

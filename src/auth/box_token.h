@@ -26,6 +26,12 @@ int auth_box_check(struct auth *auth, const char *sandbox_id, const char *token,
  * an expiry) of "<text>:<token>:<expires>": how E2B's clients sign addresses. */
 bool auth_box_signed(const struct auth *auth, const char *sandbox_id, const char *text,
                      const char *expires, const char *signature);
+/* Whether it looks like one: "v1_" and 43 characters. */
+enum { AUTH_SIGNATURE_PREFIX = 3 };
+bool auth_signature_has_form(const char *signature);
+/* Whether the address may have a signature looked for: TOO_MANY_ATTEMPTS after too many wrong ones.
+ */
+int auth_box_may_try(const struct auth *auth, const char *peer, struct error *err);
 /* A signature that is nobody's: counts it, and returns UNAUTHORIZED or TOO_MANY_ATTEMPTS. */
 int auth_box_refuse(struct auth *auth, const char *peer, const char *what, struct error *err);
 

@@ -17,6 +17,7 @@
 
 #include "api/api.h"
 #include "api/connect/watchers.h"
+#include "api/signed_address.h"
 #include "api/live.h"
 #include "api/port_callback.h"
 #include "api/secret_source.h"
@@ -56,6 +57,7 @@ struct cellad {
     const char *overcommit, *capacity, *network_private;
     struct live_calls live;
     struct connect_watchers watchers;
+    struct signed_hints signed_hints;
     struct api api;
     struct watch signals;
     int signal_fd;
@@ -219,6 +221,7 @@ static int open_parts(struct cellad *d, const char *data, bool open_to_all, unsi
     d->api.auth = d->auth;
     d->api.live = &d->live;
     d->api.watchers = &d->watchers;
+    d->api.signed_hints = &d->signed_hints;
     d->doors = port_doors_new(&d->api);
     sandboxes_set_host_ports(d->sandboxes, d->host_ports.from, d->host_ports.to);
     return co_spawn(d->loop, serve, d, NULL, err);
@@ -262,6 +265,7 @@ int cellad_main(int argc, char **argv)
     tls_context_free(d.tls);
     code_free(d.code);
     connect_watchers_release(&d.watchers);
+    signed_hints_release(&d.signed_hints);
     sandboxes_free(d.sandboxes);
     port_doors_free(d.doors);
     webhook_free(d.webhook);

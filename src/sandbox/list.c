@@ -30,16 +30,17 @@ int sandboxes_get_by_id(struct sandboxes *s, const char *id, struct arena *arena
     return 0;
 }
 
-const char *sandboxes_search(struct sandboxes *s, bool (*is_it)(const char *id, void *ctx),
-                             void *ctx, struct arena *arena)
+const char **sandboxes_ids(struct sandboxes *s, struct arena *arena, size_t *ret_count)
 {
     struct sandbox *sb, *next;
+    size_t count = 0;
+    const char **ids = arena_alloc(arena, (HASH_CNT(by_id, s->ids) + 1) * sizeof(*ids));
     HASH_ITER(by_id, s->ids, sb, next)
     {
-        if (is_it(sb->id, ctx))
-            return arena_strdup(arena, sb->id);
+        ids[count++] = arena_strdup(arena, sb->id);
     }
-    return NULL;
+    *ret_count = count;
+    return ids;
 }
 
 bool sandboxes_has(struct sandboxes *s, const char *id)

@@ -153,9 +153,8 @@ bool sandboxes_has(struct sandboxes *s, const char *id);
 int sandboxes_get_by_id(struct sandboxes *s, const char *id, struct arena *arena,
                         struct sandbox_info *ret_info, struct error *err);
 
-/* The id of a sandbox, of any workspace, that `is_it` says yes to; in the arena. NULL: none. */
-const char *sandboxes_search(struct sandboxes *s, bool (*is_it)(const char *id, void *ctx),
-                             void *ctx, struct arena *arena);
+/* The ids of all sandboxes, of every workspace, in the arena. */
+const char **sandboxes_ids(struct sandboxes *s, struct arena *arena, size_t *ret_count);
 
 /* By the client's own name for it. SANDBOX_NOT_FOUND. */
 int sandboxes_get_external(struct sandboxes *s, const char *workspace, const char *external_id,

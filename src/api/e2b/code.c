@@ -75,7 +75,7 @@ int e2b_context_list(struct http_exchange *x, const struct route_params *params,
     struct connect_box box;
     struct code_context *items;
     size_t count;
-    if (e2b_box(x, call->api, E2B_NEEDS_NONE, "user", &box, err) < 0)
+    if (e2b_box(x, call->api, E2B_NEEDS_TRAFFIC, "user", &box, err) < 0)
         return -1;
     const struct code_place place = place_of(&box);
     if (code_context_list(call->api->code, &place, http_arena(x), &items, &count, err) < 0)
@@ -104,7 +104,7 @@ int e2b_context_create(struct http_exchange *x, const struct route_params *param
     struct code_context_request request = {0};
     struct code_context made;
     yyjson_val *body;
-    if (e2b_box(x, call->api, E2B_NEEDS_NONE, "user", &box, err) < 0 ||
+    if (e2b_box(x, call->api, E2B_NEEDS_TRAFFIC, "user", &box, err) < 0 ||
         api_json_body(x, &body, err) < 0 ||
         member_text(body, "", "language", &request.language, err) < 0 ||
         member_text(body, "", "cwd", &request.cwd, err) < 0 ||
@@ -143,7 +143,7 @@ int e2b_context_restart(struct http_exchange *x, const struct route_params *para
     const char *id = route_param(params, "context");
     struct connect_box box;
     struct code_context context;
-    if (e2b_box(x, call->api, E2B_NEEDS_NONE, "user", &box, err) < 0 ||
+    if (e2b_box(x, call->api, E2B_NEEDS_TRAFFIC, "user", &box, err) < 0 ||
         find_context(x, &box, id, err) < 0)
         return -1;
     const struct code_place place = place_of(&box);
@@ -157,7 +157,7 @@ int e2b_context_delete(struct http_exchange *x, const struct route_params *param
 {
     const struct api_call *call = ctx;
     struct connect_box box;
-    if (e2b_box(x, call->api, E2B_NEEDS_NONE, "user", &box, err) < 0)
+    if (e2b_box(x, call->api, E2B_NEEDS_TRAFFIC, "user", &box, err) < 0)
         return -1;
     const struct code_place place = place_of(&box);
     if (code_context_delete(call->api->code, &place, route_param(params, "context"), err) < 0)

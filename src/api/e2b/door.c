@@ -7,9 +7,11 @@
 #include <string.h>
 
 #include "api/call.h"
+#include "api/e2b/port.h"
 #include "api/e2b/spec.h"
 #include "api/port_host.h"
 #include "auth/box_token.h"
+#include "http/parse.h"
 
 #define ACTOR "e2b"
 
@@ -36,6 +38,12 @@ bool e2b_visits(const struct http_exchange *x, const struct api *api, struct e2b
     *ret_visit = (struct e2b_visit){
         arena_strdup(http_arena((struct http_exchange *)x), host.sandbox_id), host.port};
     return true;
+}
+
+bool e2b_will_visit(const struct http_exchange *x)
+{
+    const char *fields = http_header(x, "Access-Control-Request-Headers");
+    return fields != NULL && http_list_has(fields, "e2b-sandbox-id");
 }
 
 /* Starts one that is to be woken by whoever comes. */
@@ -93,6 +101,18 @@ int e2b_box_of(struct http_exchange *x, const struct api *api, const char *sandb
     return enter(x, api, &info, user, ret_box, err);
 }
 
+/* A sandbox that was made without `secure` asks for nothing. */
+static int check_key(struct http_exchange *x, const struct api *api, enum e2b_key key,
+                     const struct sandbox_info *info, struct error *err)
+{
+    const char *token = http_header(x, "X-Access-Token");
+    if (key == E2B_NEEDS_NONE || !e2b_is_secure(http_arena(x), info->metadata.e2b_spec))
+        return 0;
+    if (key == E2B_NEEDS_TRAFFIC && token == NULL)
+        return e2b_traffic_check(x, api, info->id, err);
+    return auth_box_check(api->auth, info->id, token, http_request(x)->peer, err);
+}
+
 int e2b_box(struct http_exchange *x, const struct api *api, enum e2b_key key, const char *user,
             struct connect_box *ret_box, struct error *err)
 {
@@ -103,22 +123,7 @@ int e2b_box(struct http_exchange *x, const struct api *api, enum e2b_key key, co
                          "the request names no sandbox: send E2b-Sandbox-Id");
     if (sandboxes_get_by_id(api->sandboxes, visit.sandbox_id, http_arena(x), &info, err) < 0)
         return -1;
-    if (key == E2B_NEEDS_TOKEN && e2b_is_secure(http_arena(x), info.metadata.e2b_spec) &&
-        auth_box_check(api->auth, info.id, http_header(x, "X-Access-Token"), http_request(x)->peer,
-                       err) < 0)
+    if (check_key(x, api, key, &info, err) < 0)
         return -1;
     return enter(x, api, &info, user, ret_box, err);
-}
-
-int e2b_check_expiry(const char *expires, struct error *err)
-{
-    uint64_t seconds;
-    if (expires == NULL)
-        return 0;
-    if (!api_parse_uint(expires, 0, INT64_MAX / 1000, &seconds))
-        return error_set(err, ERROR_INVALID_ARGUMENT,
-                         "signature_expiration: \"%.40s\" is no time in seconds", expires);
-    if ((int64_t)seconds * 1000 < time_now_ms())
-        return error_set(err, ERROR_UNAUTHORIZED, "the signature is already expired");
-    return 0;
 }

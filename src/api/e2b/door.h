@@ -28,7 +28,15 @@ bool e2b_port_is_ours(uint16_t port);
 /* False: the request is not for a sandbox, or by a host name for another port than the two. */
 bool e2b_visits(const struct http_exchange *x, const struct api *api, struct e2b_visit *ret_visit);
 
-enum e2b_key { E2B_NEEDS_TOKEN, E2B_NEEDS_NONE };
+/* Whether a browser asks if a page may send a request of that kind: the fields are not there yet.
+ */
+bool e2b_will_visit(const struct http_exchange *x);
+
+enum e2b_key {
+    E2B_NEEDS_TOKEN,   /* X-Access-Token */
+    E2B_NEEDS_TRAFFIC, /* that, or the token of its ports: what comes without the first */
+    E2B_NEEDS_NONE,
+};
 
 /*
  * The sandbox that the request is for, ready to be worked in: it exists, the caller may, and it
@@ -41,7 +49,3 @@ int e2b_box(struct http_exchange *x, const struct api *api, enum e2b_key key, co
 /* The same for a sandbox that was found by other means, and whose caller was checked. */
 int e2b_box_of(struct http_exchange *x, const struct api *api, const char *sandbox_id,
                const char *user, struct connect_box *ret_box, struct error *err);
-
-/* Whether a signature that ends then (?signature_expiration=, seconds; NULL: never) still counts.
- * UNAUTHORIZED, INVALID_ARGUMENT. */
-int e2b_check_expiry(const char *expires, struct error *err);

@@ -13,6 +13,7 @@
 #include "api/connect/upload.h"
 #include "api/e2b/door.h"
 #include "api/e2b/handlers.h"
+#include "api/signed_address.h"
 #include "api/v0/filesystem.h"
 #include "auth/box_token.h"
 #include "base/buf.h"
@@ -24,40 +25,26 @@
 
 /* --- who may --- */
 
-struct signed_address {
-    const struct api *api;
-    const char *text, *expires, *signature;
-};
-
-static bool is_signed_for(const char *id, void *ctx)
-{
-    const struct signed_address *s = ctx;
-    return auth_box_signed(s->api->auth, id, s->text, s->expires, s->signature);
-}
-
-/* The sandbox whose token has signed the address. */
-static int find_signed(struct http_exchange *x, const struct api *api, struct signed_address *s,
-                       const char **ret_id, struct error *err)
+/* The sandbox whose token has signed the address: the one that is named beside it, or any. */
+static int find_signed(struct http_exchange *x, const struct api *api,
+                       const struct signed_address *address, const char **ret_id, struct error *err)
 {
     struct e2b_visit visit;
-    const char *id = NULL;
-    if (e2b_check_expiry(s->expires, err) < 0)
+    if (!e2b_visits(x, api, &visit))
+        return signed_address_find(x, api, address, ret_id, err);
+    if (signed_address_check_expiry(address, err) < 0)
         return -1;
-    if (e2b_visits(x, api, &visit))
-        id = is_signed_for(visit.sandbox_id, s) ? visit.sandbox_id : NULL;
-    else
-        id = sandboxes_search(api->sandboxes, is_signed_for, s, http_arena(x));
-    if (id == NULL)
+    if (!signed_address_fits(api, address, http_arena(x), visit.sandbox_id))
         return auth_box_refuse(api->auth, http_request(x)->peer,
-                               "the signature is no sandbox's for this path", err);
-    *ret_id = id;
+                               "the signature is not this sandbox's for this path", err);
+    *ret_id = visit.sandbox_id;
     return 0;
 }
 
 static int enter(struct http_exchange *x, const struct api *api, const char *operation,
                  const char **ret_path, struct connect_box *ret_box, struct error *err)
 {
-    struct signed_address s = {.api = api};
+    struct signed_address s = {0};
     const char *user = NULL, *path = NULL, *id = NULL;
     if (http_query(x, "path", &path, err) < 0 || http_query(x, "username", &user, err) < 0 ||
         http_query(x, "signature", &s.signature, err) < 0 ||

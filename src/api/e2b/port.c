@@ -42,16 +42,21 @@ bool e2b_port_is_open(struct http_exchange *x, const struct api *api, const char
            published.generation[0] == '\0';
 }
 
+int e2b_traffic_check(struct http_exchange *x, const struct api *api, const char *sandbox_id,
+                      struct error *err)
+{
+    char name[SANDBOX_ID_LEN + 16];
+    return auth_box_check(api->auth, audience(sandbox_id, name), http_header(x, TOKEN_FIELD),
+                          http_request(x)->peer, err);
+}
+
 static int admit(struct http_exchange *x, const struct api *api, const struct sandbox_info *info,
                  struct error *err)
 {
     struct e2b_spec spec;
-    char name[SANDBOX_ID_LEN + 16];
     struct error why = {0};
     e2b_spec_read(http_arena(x), info->metadata.e2b_spec, &spec);
-    if (e2b_spec_is_public(&spec) ||
-        auth_box_check(api->auth, audience(info->id, name), http_header(x, TOKEN_FIELD),
-                       http_request(x)->peer, &why) == 0)
+    if (e2b_spec_is_public(&spec) || e2b_traffic_check(x, api, info->id, &why) == 0)
         return 0;
     if (why.code == ERROR_TOO_MANY_ATTEMPTS) {
         *err = why;

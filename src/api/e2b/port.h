@@ -21,6 +21,10 @@ bool e2b_port_is_open(struct http_exchange *x, const struct api *api, const char
 int e2b_port_serve(struct http_exchange *x, const struct api *api, const char *sandbox_id,
                    uint16_t port, bool own_origin, struct error *err);
 
-/* The token of a sandbox whose ports ask for one. */
+/* Whether the request shows it. UNAUTHORIZED, TOO_MANY_ATTEMPTS. */
+int e2b_traffic_check(struct http_exchange *x, const struct api *api, const char *sandbox_id,
+                      struct error *err);
+
+/* The token that a sandbox's ports may ask for. */
 void e2b_traffic_token(const struct api *api, const char *sandbox_id,
                        char out[E2B_TRAFFIC_TOKEN_SIZE]);

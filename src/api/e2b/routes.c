@@ -48,7 +48,6 @@ const struct route e2b_envd_routes[] = {
     ROUTE("POST",   "/process.Process/{method}",         SCOPE_PUBLIC, e2b_process),
 
     ROUTE("POST",   "/execute",                          SCOPE_PUBLIC, e2b_execute),
-    /* Its clients show no token for these, and they run nothing: the sandbox's id is enough. */
     ROUTE("GET",    "/contexts",                         SCOPE_PUBLIC, e2b_context_list),
     ROUTE("POST",   "/contexts",                         SCOPE_PUBLIC, e2b_context_create),
     ROUTE("DELETE", "/contexts/{context}",               SCOPE_PUBLIC, e2b_context_delete),

@@ -35,15 +35,14 @@ static void add_token(struct arena *arena, yyjson_mut_doc *doc, yyjson_mut_val *
         yyjson_mut_obj_add_str(doc, object, "envdAccessToken", arena_strdup(arena, token));
 }
 
+/* Given for a sandbox whose ports are open, too: it is all that the code interpreter's clients show
+ * with calls on contexts. */
 static void add_traffic_token(struct arena *arena, yyjson_mut_doc *doc, yyjson_mut_val *object,
-                              const struct api *api, const char *id, bool is_public)
+                              const struct api *api, const char *id)
 {
     char token[E2B_TRAFFIC_TOKEN_SIZE];
     e2b_traffic_token(api, id, token);
-    if (is_public)
-        yyjson_mut_obj_add_null(doc, object, "trafficAccessToken");
-    else
-        yyjson_mut_obj_add_str(doc, object, "trafficAccessToken", arena_strdup(arena, token));
+    yyjson_mut_obj_add_str(doc, object, "trafficAccessToken", arena_strdup(arena, token));
 }
 
 static void add_domain(yyjson_mut_doc *doc, yyjson_mut_val *object, const struct api *api)
@@ -66,7 +65,7 @@ yyjson_mut_val *e2b_handle_json(struct arena *arena, yyjson_mut_doc *doc, const 
     yyjson_mut_obj_add_str(doc, object, "clientID", CLIENT_ID);
     yyjson_mut_obj_add_str(doc, object, "envdVersion", E2B_ENVD_VERSION);
     add_token(arena, doc, object, api, info->id, spec.secure);
-    add_traffic_token(arena, doc, object, api, info->id, e2b_spec_is_public(&spec));
+    add_traffic_token(arena, doc, object, api, info->id);
     add_domain(doc, object, api);
     return object;
 }

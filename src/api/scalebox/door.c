@@ -4,18 +4,18 @@
 
 #include "api/scalebox/door.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "api/call.h"
 #include "api/e2b/door.h"
+#include "api/signed_address.h"
 #include "auth/box_token.h"
 
 #define ACTOR      "scalebox"
 #define USER       "root"
 #define ATTRIBUTES "user.scalebox."
 
-enum { ID_MAX = 40, SIGNED_TEXT_MAX = 8192 };
+enum { ID_MAX = 40 };
 
 const char *scalebox_token(struct arena *arena, const struct api *api, const char *sandbox_id)
 {
@@ -73,38 +73,19 @@ int scalebox_box(struct http_exchange *x, const struct api *api, struct connect_
 
 /* --- signed addresses --- */
 
-struct signed_address {
-    const struct api *api;
-    const char *text, *expires, *signature;
-};
-
-/* What is signed ends with the whole token, which begins with the id. */
-static bool is_signed_for(const char *id, void *ctx)
-{
-    const struct signed_address *s = ctx;
-    char text[SIGNED_TEXT_MAX];
-    if (snprintf(text, sizeof(text), "%s:%s", s->text, id) >= (int)sizeof(text))
-        return false;
-    return auth_box_signed(s->api->auth, id, text, s->expires, s->signature);
-}
-
 int scalebox_box_signed(struct http_exchange *x, const struct api *api, const char *path,
                         const char *operation, struct connect_box *ret_box, struct error *err)
 {
-    struct signed_address s = {.api = api};
-    const char *user = NULL;
+    struct signed_address s = {.token_has_id = true};
+    const char *user = NULL, *id;
     if (http_query(x, "signature", &s.signature, err) < 0 ||
         http_query(x, "signature_expiration", &s.expires, err) < 0 ||
         http_query(x, "username", &user, err) < 0)
         return -1;
     if (s.signature == NULL)
         return scalebox_box(x, api, ret_box, err);
-    if (e2b_check_expiry(s.expires, err) < 0)
-        return -1;
     s.text = arena_printf(http_arena(x), "%s:%s:%s", path, operation, user == NULL ? "" : user);
-    const char *id = sandboxes_search(api->sandboxes, is_signed_for, &s, http_arena(x));
-    if (id == NULL)
-        return auth_box_refuse(api->auth, http_request(x)->peer,
-                               "the signature is no sandbox's for this path", err);
+    if (signed_address_find(x, api, &s, &id, err) < 0)
+        return -1;
     return enter(x, api, id, user == NULL || user[0] == '\0' ? USER : user, ret_box, err);
 }
