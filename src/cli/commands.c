@@ -714,6 +714,10 @@ static const struct verb_row verbs[] = {
     {ACCESS, "token", "print a bearer token that lives for an hour",
      "For a client's id and secret, or for the key that other commands use.",
      token_options, VERB_REMOTE, verb_token},
+    {ACCESS, "env CLIENT", "print what other makers' clients have to be told to use this server",
+     "As lines for a shell: eval \"$(cella env e2b)\". CLIENT is e2b, scalebox or blaxel. The key is the one that other "
+     "commands use.",
+     NULL, VERB_LOCAL, verb_env},
 
     {MACHINE, "pool list", "show what the server makes ahead of time",
      NULL, NULL, VERB_REMOTE, verb_pool_list},

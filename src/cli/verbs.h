@@ -26,6 +26,9 @@ verb_function verb_top;
 /* machine.c */
 verb_function verb_machine, verb_sandbox_resize;
 
+/* env.c */
+verb_function verb_env;
+
 /* tls.c */
 verb_function verb_tls_ca;
 

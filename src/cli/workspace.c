@@ -11,7 +11,9 @@
 #include "base/cleanup.h"
 #include "base/duration.h"
 #include "cli/client.h"
+#include "cli/env.h"
 #include "cli/output.h"
+#include "cli/settings.h"
 #include "cli/table.h"
 
 /* A request below `path`, with an encoded name behind it and a query, either of which may be NULL.
@@ -136,17 +138,6 @@ static int key_body(const struct invocation *inv, yyjson_mut_doc **ret_body, str
     return 0;
 }
 
-enum { E2B_KEY_MAX = 256 };
-
-/* "e2b_" and the key in hexadecimal: the same key to the server. */
-static struct slice e2b_form(struct slice key, struct buf *out)
-{
-    buf_adds(out, "e2b_");
-    for (size_t i = 0; i < key.len; i++)
-        buf_addf(out, "%02x", (unsigned char)key.data[i]);
-    return (struct slice){out->data, out->len};
-}
-
 int verb_key_create(struct invocation *inv, int *ret_status, struct error *err)
 {
     static const char *const titles[] = {"ID", "NAME", "KEY"};
@@ -161,8 +152,12 @@ int verb_key_create(struct invocation *inv, int *ret_status, struct error *err)
     table_cell(table, client_text(root, "/id"));
     table_cell(table, client_text(root, "/name"));
     struct slice key = client_text(root, "/secret");
-    _cleanup_buf_ struct buf e2b = BUF_INIT(E2B_KEY_MAX);
-    table_cell(table, args_flag(inv->args, "e2b") ? e2b_form(key, &e2b) : key);
+    _cleanup_buf_ struct buf e2b = BUF_INIT(2 * KEY_MAX);
+    if (args_flag(inv->args, "e2b")) {
+        key_for_e2b(key, &e2b);
+        key = (struct slice){e2b.data, e2b.len};
+    }
+    table_cell(table, key);
     if (output_table(table, err) < 0)
         return -1;
     fprintf(stderr, "The key is not shown again.\n");
