@@ -62,6 +62,14 @@ def test_a_process_is_a_stream_of_events(own_server, box):
     assert frames(answer.body)[-1] == (2, {})
 
 
+def test_a_large_result_is_one_message(own_server, box):
+    message = {"code": "from IPython.display import HTML\nHTML('<b>' * 1_500_000)", "language": "python"}
+    answer = call(own_server, box, "/sandboxagent.ExecutionService/Execute", frame(message), STREAM)
+    events = [event for _, event in frames(answer.body)]
+    assert events[-1] == {}
+    assert events[-2]["result"]["html"] == "<b>" * 1_500_000
+
+
 @pytest.mark.parametrize("body, code", [
     (b"\0\0\0", "invalid_argument"),
     (struct.pack(">BI", 0, 100) + b"{}", "invalid_argument"),

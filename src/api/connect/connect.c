@@ -16,7 +16,6 @@
 enum {
     PING_DEFAULT_MS = 50 * 1000,
     PING_MAX_S = 3600,
-    FRAME_MAX = 2 << 20, /* a message of ours: a piece of output, in base64 */
 };
 
 /* --- codes --- */
@@ -207,7 +206,7 @@ int connect_stream_start(struct connect_stream *stream, struct error *err)
 static int send_frame(struct connect_stream *stream, unsigned flags, struct slice message,
                       struct error *err)
 {
-    _cleanup_buf_ struct buf out = BUF_INIT(FRAME_MAX);
+    _cleanup_buf_ struct buf out = BUF_INIT(CONNECT_HEADER_SIZE + message.len);
     connect_frame_add(&out, flags, message);
     if (buf_check(&out, "a message", err) < 0)
         return -1;
