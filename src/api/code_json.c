@@ -5,7 +5,10 @@
 
 #include "api/code_json.h"
 
+#include <stdlib.h>
 #include <string.h>
+
+#include "base/cleanup.h"
 
 struct slice code_text_add(struct code_text *text, struct arena *arena, struct slice data)
 {
@@ -41,14 +44,26 @@ static bool has_member(const char *format)
     return false;
 }
 
-void code_items_json(struct arena *arena, yyjson_mut_doc *doc, yyjson_mut_val *object,
-                     const struct code_event *event)
+/* JSON as the text that it is, in one line: its values would take many times as much memory, of
+ * which an interpreter could make us need any amount. NULL when it is none. */
+static yyjson_mut_val *json_value(yyjson_mut_doc *doc, struct slice text)
+{
+    struct arena *arena = arena_new();
+    yyjson_val *parsed;
+    size_t len = 0;
+    _cleanup_free_ char *line = json_parse(arena, text, &parsed, NULL) == 0
+                                    ? yyjson_val_write(parsed, YYJSON_WRITE_NOFLAG, &len)
+                                    : NULL;
+    arena_free(arena);
+    return line == NULL ? NULL : yyjson_mut_rawncpy(doc, line, len);
+}
+
+void code_items_json(yyjson_mut_doc *doc, yyjson_mut_val *object, const struct code_event *event)
 {
     yyjson_mut_val *extra = NULL;
     for (size_t i = 0; i < event->item_count; i++) {
         const struct code_item *item = &event->items[i];
-        yyjson_mut_val *to = object, *copied = NULL;
-        yyjson_val *parsed;
+        yyjson_mut_val *to = object;
         if (!has_member(item->format)) {
             if (extra == NULL)
                 extra = yyjson_mut_obj_add_obj(doc, object, "extra");
@@ -57,10 +72,9 @@ void code_items_json(struct arena *arena, yyjson_mut_doc *doc, yyjson_mut_val *o
         yyjson_mut_val *key = yyjson_mut_strcpy(doc, item->format);
         if (yyjson_mut_obj_getn(to, item->format, strlen(item->format)) != NULL)
             continue; /* said before */
-        if (item->is_json && json_parse(arena, item->value, &parsed, NULL) == 0)
-            copied = yyjson_val_mut_copy(doc, parsed);
-        if (copied != NULL)
-            yyjson_mut_obj_add(to, key, copied);
+        yyjson_mut_val *value = item->is_json ? json_value(doc, item->value) : NULL;
+        if (value != NULL)
+            yyjson_mut_obj_add(to, key, value);
         else
             json_add_lossy(doc, to, yyjson_mut_get_str(key), item->value);
     }

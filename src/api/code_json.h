@@ -24,5 +24,4 @@ struct slice code_text_end(struct code_text *text);
  * latex, json, javascript, data and chart under these names, others by their media type in
  * "extra". What was meant to be JSON and is not becomes a string. All is copied into the document.
  */
-void code_items_json(struct arena *arena, yyjson_mut_doc *doc, yyjson_mut_val *object,
-                     const struct code_event *event);
+void code_items_json(yyjson_mut_doc *doc, yyjson_mut_val *object, const struct code_event *event);

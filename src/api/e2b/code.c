@@ -225,7 +225,7 @@ static void result_json(struct arena *arena, yyjson_mut_doc *doc, yyjson_mut_val
 {
     yyjson_mut_obj_add_str(doc, root, "type", "result");
     yyjson_mut_obj_add_bool(doc, root, "is_main_result", event->is_main);
-    code_items_json(arena, doc, root, event);
+    code_items_json(doc, root, event);
     unquote_text(root);
 }
 

@@ -15,6 +15,8 @@
 #include "base/limits.h"
 #include "base/timetext.h"
 
+enum { VALUE_COST = 128 }; /* in bytes, of a member of a JSON object */
+
 struct code_reply {
     struct http_exchange *x;
     enum code_shape shape;
@@ -107,7 +109,7 @@ static int send_event(struct code_reply *r, const char *type, const struct code_
         yyjson_mut_obj_add_uint(doc, root, "timestamp", (uint64_t)time_now_ms());
     } else if (event->kind == CODE_RESULT) {
         yyjson_mut_obj_add_bool(doc, root, "isMainResult", event->is_main);
-        code_items_json(arena, doc, root, event);
+        code_items_json(doc, root, event);
     } else if (event->kind == CODE_ERROR) {
         error_json(doc, root, event);
     } else if (event->kind == CODE_DROPPED) {
@@ -157,11 +159,14 @@ out:
 
 /* --- one answer --- */
 
+/* With what it takes to keep it: many small things are much, too. */
 static size_t size_of(const struct code_event *event)
 {
-    size_t size = event->name.len + event->value.len + event->traceback.len + event->text.len + 64;
+    size_t size = event->name.len + event->value.len + event->traceback.len + event->text.len;
+    if (event->kind != CODE_STDOUT && event->kind != CODE_STDERR)
+        size += VALUE_COST;
     for (size_t i = 0; i < event->item_count; i++)
-        size += event->items[i].value.len;
+        size += VALUE_COST + strlen(event->items[i].format) + event->items[i].value.len;
     return size;
 }
 
@@ -185,7 +190,7 @@ static void collect(struct code_reply *r, const struct code_event *event)
     } else {
         yyjson_mut_val *result = yyjson_mut_arr_add_obj(r->doc, r->results);
         yyjson_mut_obj_add_bool(r->doc, result, "isMainResult", event->is_main);
-        code_items_json(http_arena(r->x), r->doc, result, event);
+        code_items_json(r->doc, result, event);
     }
 }
 
