@@ -128,6 +128,14 @@ def test_sandboxes_of_other_apis_are_not_opened(server, sandbox):
     assert server.request("GET", "/files?path=/etc/passwd", None, fields).status == 401
 
 
+def test_a_dash_in_a_name_is_no_clients_id(server, box):
+    assert box.control("GET", f"/sandboxes/{box.id}-cella").status == 200
+    other = server.create("web")
+    assert box.control("DELETE", "/sandboxes/web-2").status == 404
+    assert other.get()["status"] == "running"
+    other.delete()
+
+
 def test_bad_creates_are_told(server, box):
     for body in ({"metadata": {"a": 1}}, {"timeout": -1}, {"timeout": "x"}, {"envVars": {"A": 1}},
                  {"envVars": {"not a name": ""}}, {"network": {"allowOut": [1]}}, {"metadata": {"a": "x" * 40000}},

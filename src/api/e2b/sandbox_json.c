@@ -148,10 +148,11 @@ int e2b_sandbox_find(struct http_exchange *x, const struct api_call *call, const
     struct sandboxes *s = call->api->sandboxes;
     struct arena *arena = http_arena(x);
     struct sandbox_info info;
-    /* Older clients add the client's id to a sandbox's. */
+    /* Older clients add the client's id to a sandbox's; in a name a dash is a part of it. */
     const char *plain = arena_dup(arena, id, strcspn(id, "-"));
     if ((sandboxes_get(s, call->workspace, id, arena, &info, NULL) < 0 &&
-         sandboxes_get(s, call->workspace, plain, arena, &info, NULL) < 0) ||
+         (sandboxes_get(s, call->workspace, plain, arena, &info, NULL) < 0 ||
+          strcmp(info.id, plain) != 0)) ||
         info.status == SANDBOX_DELETING || e2b_is_snapshot(arena, info.metadata.e2b_spec))
         return error_set(err, ERROR_SANDBOX_NOT_FOUND,
                          "sandbox \"%.63s\" doesn't exist or you don't have access to it", id);
