@@ -203,7 +203,7 @@ static int explain_start(const struct context *c, struct error *why, struct erro
     return -1;
 }
 
-static int start(struct context *c, const struct code_place *place, struct error *err)
+static int start_process(struct context *c, const struct code_place *place, struct error *err)
 {
     char name[PROCESS_NAME_SIZE];
     struct arena *arena = arena_new();
@@ -233,6 +233,18 @@ static int start(struct context *c, const struct code_place *place, struct error
         rc = explain_start(c, &why, err);
     }
     arena_free(arena);
+    return rc;
+}
+
+/* What still has its name is no kernel that could be reached. */
+static int start(struct context *c, const struct code_place *place, struct error *err)
+{
+    struct error why = {0};
+    int rc = start_process(c, place, &why);
+    if (rc < 0 && why.code == ERROR_ALREADY_EXISTS && kernel_kill(c, place, &why) == 0)
+        rc = start_process(c, place, &why);
+    if (rc < 0)
+        *err = why;
     return rc;
 }
 
@@ -355,8 +367,12 @@ int kernel_ready(struct context *c, const struct code_place *place, char mode, s
         }
         if (ask_alive(c, place, &alive, err) < 0)
             return -1;
-        if (alive)
-            return dial_patiently(c, place, mode, err);
+        if (alive && dial_patiently(c, place, mode, &why) == 0)
+            return 0;
+        if (alive && why.code != ERROR_PORT_NOT_LISTENING) {
+            *err = why;
+            return -1;
+        }
         c->started = false;
     }
     if (start(c, place, err) < 0)

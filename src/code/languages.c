@@ -18,6 +18,7 @@
 #include "kernel_javascript.h"
 #include "kernel_python.h"
 #include "kernel_python_charts.h"
+#include "kernel_python_errors.h"
 #include "kernel_python_magics.h"
 #include "kernel_python_rich.h"
 #include "kernel_r.h"
@@ -65,7 +66,8 @@ static struct slice python_argv(struct arena *arena, const struct language *lang
         "import sys\nif sys.version_info<(3,8):"
         "sys.stderr.write('this is Python %d.%d'%sys.version_info[:2]);sys.exit(126)\n"
         "a,*b=sys.stdin.buffer.read().split(b'\\0');"
-        "exec(compile(a,'<cella>','exec'),{'__name__':'cella','NAME':sys.argv[1],'PARTS':b})";
+        "exec(compile(a,'<cella>','exec'),{'__name__':'cella','NAME':sys.argv[1],'PARTS':b,"
+        "'__builtins__':dict(vars(__builtins__))})"; /* its own: a cell may change the others */
     const char *items[] = {language->program, "-c", boot, socket};
     return strings(arena, items, ARRAY_LEN(items));
 }
@@ -78,6 +80,7 @@ static struct slice python_input(struct arena *arena)
         {(const char *)kernel_python_rich, sizeof(kernel_python_rich)},
         {(const char *)kernel_python_charts, sizeof(kernel_python_charts)},
         {(const char *)kernel_python_magics, sizeof(kernel_python_magics)},
+        {(const char *)kernel_python_errors, sizeof(kernel_python_errors)},
     };
     size_t len = 0, at = 0;
     for (size_t i = 0; i < ARRAY_LEN(parts); i++)

@@ -20,7 +20,8 @@
 
 enum {
     INTERRUPT_AGAIN_MS = 1000,
-    EVENT_COST = 256, /* of the smallest one, in bytes that could be moved instead */
+    LAST_BREATH_MS = 2000, /* from the end of its connection to that of an interpreter */
+    EVENT_COST = 256,      /* of the smallest one, in bytes that could be moved instead */
 };
 
 struct running {
@@ -98,8 +99,8 @@ int code_context_interrupt(struct code *code, const struct code_place *place, co
 
 /* --- the death of an interpreter --- */
 
-/* And with which status, as far as it had one of its own. */
-static const char *how_it_died(struct running *r)
+/* And with which status, as far as it had one of its own. *ret_alive: it goes on, without us. */
+static const char *how_it_died(struct running *r, bool *ret_alive)
 {
     struct context *c = r->c;
     struct agent_process process;
@@ -107,9 +108,14 @@ static const char *how_it_died(struct running *r)
     if (c->box == NULL || c->ending > 0)
         return "the context was restarted or deleted while this ran";
     context_process_name(c, name);
-    if (sandbox_process_wait(c->code->sandboxes, r->place->workspace, r->place->sandbox, name, 5000,
-                             r->arena, &process, NULL) < 0)
-        return "the interpreter is gone, and its variables with it";
+    struct error why = {0};
+    if (sandbox_process_wait(c->code->sandboxes, r->place->workspace, r->place->sandbox, name,
+                             LAST_BREATH_MS, r->arena, &process, &why) < 0) {
+        *ret_alive = why.code == ERROR_WAIT_TIMEOUT;
+        return *ret_alive ? "the interpreter has closed its connection, or become another program: "
+                            "it was ended, and its variables are gone"
+                          : "the interpreter is gone, and its variables with it";
+    }
     r->status = (unsigned)process.exit_code;
     if (process.state == PROCESS_OUT_OF_MEMORY || process.state == PROCESS_MEMORY_LIMIT)
         return "the interpreter ran out of memory and was killed; its variables are gone";
@@ -119,17 +125,22 @@ static const char *how_it_died(struct running *r)
         return "the sandbox's limit of time for commands has ended the interpreter";
     if (process.signal != 0)
         return arena_printf(r->arena,
-                            "the interpreter was killed by signal %d (%s); its variables "
+                            "the interpreter was killed by signal %d (%s)%s; its variables "
                             "are gone",
-                            (int)process.signal, strsignal((int)process.signal));
+                            (int)process.signal, strsignal((int)process.signal),
+                            process.signal == SIGKILL ? ", perhaps for want of memory" : "");
     return arena_printf(r->arena, "the interpreter exited with status %d; its variables are gone",
                         (int)process.exit_code);
 }
 
 static int tell_death(struct running *r, struct error *err)
 {
-    const char *how = r->deaf ? "" : how_it_died(r);
+    struct error ignored;
+    bool alive = false;
+    const char *how = how_it_died(r, &alive);
     kernel_close(r->c);
+    if (alive)
+        kernel_kill(r->c, r->place, &ignored);
     r->c->started = false;
     if (tell_error(r, "KernelDied", how, err) < 0)
         return -1;

@@ -88,6 +88,9 @@ class Channel:
         self.lock.release()
         if get_ident() == self.main:
             self.guard -= 1
+            if self.interrupted and self.guard == 0 and self.run:
+                self.interrupted = False
+                raise KeyboardInterrupt  # it came meanwhile
 
     # --- telling ---
 
@@ -228,6 +231,7 @@ class Channel:
             self.history_lost = 0
             self.out.append(frame)
             self.interrupted = False
+            self.guard = 1
             self.live = self.conn is not None
             self.run = number
             self.count += 1
@@ -289,7 +293,7 @@ def stream(kind, fd):
 def open_streams():
     """Those of a cell that closed them are made anew."""
     for name, kind, fd in (("stdout", b"O", 1), ("stderr", b"E", 2)):
-        if getattr(getattr(sys, name), "closed", True):
+        if getattr(getattr(sys, name, None), "closed", True):
             setattr(sys, name, stream(kind, fd))
 
 
@@ -304,36 +308,74 @@ def flush_streams():
         pass
 
 
+def is_open(fd):
+    try:
+        os.fstat(fd)
+    except OSError:
+        return False
+    return True
+
+
 class Pipes:
     """Descriptors 1 and 2, which end here."""
 
     def __init__(self):
         self.ends = {}
-        for kind, fd in ((b"O", 1), (b"E", 2)):
-            end, write = os.pipe()
-            os.dup2(write, fd)
-            os.close(write)
-            os.set_blocking(end, False)
-            self.ends[end] = kind
+        self.closed = []  # those that nobody writes to any more: the cell has closed them
         self.filled = select.poll()
-        for end in self.ends:
-            self.filled.register(end, select.POLLIN)
+        for kind, fd in ((b"O", 1), (b"E", 2)):
+            self.open(kind, fd)
+
+    def open(self, kind, fd):
+        end, write = os.pipe()
+        os.dup2(write, fd)
+        os.close(write)
+        os.set_blocking(end, False)
+        self.ends[end] = kind, fd
+        self.filled.register(end, select.POLLIN)
+
+    def reopen(self):
+        """Between two runs, for those that come; what the cell has there instead stays."""
+        with channel:
+            gone = [(kind, fd) for kind, fd in self.closed if not is_open(fd)]
+            filled = 0
+            while filled <= 2:  # or else a pipe's ends would be in their place
+                filled = os.open(os.devnull, os.O_RDWR)
+            os.close(filled)
+            for kind, fd in gone:
+                self.open(kind, fd)
+                self.closed.remove((kind, fd))
+            channel.wake()
 
     def read(self, end):
         """Whether there was something."""
         with channel:  # so that whoever drains waits for what is being passed on
+            if end not in self.ends:
+                return False
             try:
                 data = os.read(end, CHUNK)
-            except OSError:
+            except BlockingIOError:
                 return False
+            except OSError:  # the cell has closed this end
+                data = b""
             if data:
-                channel.put(self.ends[end], data)
+                channel.put(self.ends[end][0], data)
+            else:
+                self.forget(end)
             return bool(data)
+
+    def forget(self, end):
+        self.filled.unregister(end)
+        self.closed.append(self.ends.pop(end))
+        try:
+            os.close(end)
+        except OSError:
+            pass
 
     def drain(self):
         if not self.filled.poll(0):
             return
-        for end in self.ends:
+        for end in list(self.ends):
             for _ in range(32):
                 if not self.read(end):
                     break
@@ -342,24 +384,25 @@ class Pipes:
         poll = select.poll()
         poll.register(channel.wake_r, select.POLLIN)
         poll.register(channel.listener, select.POLLIN)
-        listening = False
+        heard = set()
         while True:
             full = channel.run == 0 and channel.late_size >= LATE_MAX // 2
-            if listening == full:
-                for end in self.ends:
-                    poll.unregister(end) if full else poll.register(end, select.POLLIN)
-                listening = not full
-            for fd, _ in poll.poll(10 if channel.gathering else None):
-                if fd == channel.wake_r:
+            wanted = set() if full else set(self.ends)
+            for end in heard - wanted:
+                poll.unregister(end)
+            for end in wanted - heard:
+                poll.register(end, select.POLLIN)
+            heard = wanted
+            for fd, events in poll.poll(10 if channel.gathering else None):
+                if fd in heard:
+                    self.read(fd)
+                elif events & select.POLLNVAL:  # the cell has closed what is ours
+                    poll.unregister(fd)
+                elif fd != channel.wake_r:
+                    channel.accept()
+                else:
                     os.read(fd, 4096)
                     time.sleep(0.01)
-                    if channel.interrupted and channel.run:
-                        channel.interrupted = False
-                        _thread.interrupt_main()
-                elif fd in self.ends:
-                    self.read(fd)
-                else:
-                    channel.accept()
             if channel.gathering:
                 with channel:
                     channel.flush()
@@ -370,7 +413,7 @@ class Pipes:
 REPRS = ("_repr_mimebundle_", "_ipython_display_", "_repr_html_", "_repr_png_", "_repr_svg_", "_repr_jpeg_",
          "_repr_latex_", "_repr_markdown_", "_repr_json_", "_repr_javascript_", "_repr_pdf_")
 PLAIN = frozenset((int, float, str, bool, tuple, set, bytes, complex, type))
-parts = dict(zip(("rich", "charts", "magics"), PARTS))  # of the kernel: source, or a module
+parts = dict(zip(("rich", "charts", "magics", "errors"), PARTS))  # of the kernel: source, or a module
 
 
 def part(name):
@@ -513,47 +556,16 @@ def run_cell(source, name):
         part("rich").show_figures()
 
 
-def clean(report):
-    """Without frames that are not the cell's: those before it, and the kernel's own."""
-    import traceback
-    frames = list(report.stack)
-    cells = [at for at, frame in enumerate(frames) if frame.filename.startswith("<cell ")]
-    frames = frames[cells[0]:] if cells else []
-    report.stack = traceback.StackSummary.from_list([f for f in frames if f.filename != "<cella>" and
-                                                         not f.filename.startswith("<frozen importlib")])
-    for other in (report.__cause__, report.__context__):
-        if other is not None:
-            clean(other)
-
-
-def plain_traceback(step):
-    text = "Traceback (most recent call last):\n"
-    while step is not None:
-        code = step.tb_frame.f_code
-        if code.co_filename != "<cella>":
-            text += f'  File "{code.co_filename}", line {step.tb_lineno}, in {code.co_name}\n'
-        step = step.tb_next
-    return text
-
-
 def put_error(error):
     flush_streams()
     code = error.code if isinstance(error, SystemExit) else 1
     channel.status = code & 255 if isinstance(code, int) else 0 if code is None else 1
-    kind = type(error)
     try:
-        value = str(error)
-    except BaseException:
-        value = f"<{kind.__name__} that can not be shown>"
-    try:
-        import traceback
-        report = traceback.TracebackException(kind, error, error.__traceback__)
-        clean(report)
-        text = "".join(report.format())
-    except BaseException:  # who knows what the cell has made of the library, or of its path
-        text = plain_traceback(error.__traceback__) + f"{kind.__name__}: {value}\n"
-    parts = [part.encode("utf-8", "backslashreplace")[:FRAME_MAX // 4] for part in (kind.__name__, value, text)]
-    channel.put(b"X", b"".join(U32.pack(len(part)) + part for part in parts), False)
+        told = part("errors").describe(error)
+    except BaseException:  # there may be no memory left, or no room on the stack
+        told = type.__dict__["__name__"].__get__(type(error)), "", ""
+    told = [text.encode("utf-8", "backslashreplace")[:FRAME_MAX // 4] for text in told]
+    channel.put(b"X", b"".join(U32.pack(len(text)) + text for text in told), False)
 
 
 def run_guarded(source, name):
@@ -606,6 +618,8 @@ def run(payload):
     number, env_size = TWO.unpack_from(payload)
     source = payload[8 + env_size:].decode("utf-8", "replace")
     before = None
+    if pipes.closed:
+        pipes.reopen()
     if env_size:
         before = set_environment([pair.decode("utf-8", "surrogateescape").partition("=")[::2]
                                   for pair in payload[8:8 + env_size].split(b"\0") if pair])
@@ -616,6 +630,9 @@ def run(payload):
     _signal.signal(_signal.SIGINT, on_interrupt)
     try:
         try:
+            channel.guard = 0
+            if channel.interrupted:
+                raise KeyboardInterrupt
             run_guarded(source, name)
         finally:
             channel.guard += 1
@@ -634,9 +651,8 @@ def run(payload):
 def on_interrupt(number, frame):
     if channel.forked or channel.run == 0:
         return
-    if channel.guard:  # it comes again in a moment
-        channel.interrupted = True
-        channel.wake()
+    if channel.guard:
+        channel.interrupted = True  # for who takes the guard down
     else:
         raise KeyboardInterrupt
 
