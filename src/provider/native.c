@@ -235,6 +235,18 @@ static int native_remove(struct provider *p, const char *id, struct error *err)
     return simple_call(p, &warden_remove_schema, &msg, &wire_ok_schema, NULL, err);
 }
 
+static int native_pause(struct provider *p, const char *id, struct error *err)
+{
+    struct warden_ref msg = {.id = id};
+    return simple_call(p, &warden_pause_schema, &msg, &wire_ok_schema, NULL, err);
+}
+
+static int native_resume(struct provider *p, const char *id, struct error *err)
+{
+    struct warden_ref msg = {.id = id};
+    return simple_call(p, &warden_resume_schema, &msg, &wire_ok_schema, NULL, err);
+}
+
 static int native_clone(struct provider *p, const struct warden_clone *request, struct error *err)
 {
     return timed_call(p, &warden_clone_schema, request, &wire_ok_schema, NULL, CLONE_TIMEOUT_MS,
@@ -404,6 +416,8 @@ static const struct provider_ops native_ops = {
     .start = native_start,
     .stop = native_stop,
     .remove = native_remove,
+    .pause = native_pause,
+    .resume = native_resume,
     .clone = native_clone,
     .update = native_update,
     .net_set = native_net_set,

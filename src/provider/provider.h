@@ -41,6 +41,10 @@ struct provider_ops {
                  struct error *err);
     int (*stop)(struct provider *p, const char *id, int64_t grace_ms, struct error *err);
     int (*remove)(struct provider *p, const char *id, struct error *err);
+    /* Has all of it stand still where it is, with its memory, whoever is killed meanwhile, or go
+     * on. Fine when it does already. NOT_RUNNING; pause: TIMEOUT, and it goes on. */
+    int (*pause)(struct provider *p, const char *id, struct error *err);
+    int (*resume)(struct provider *p, const char *id, struct error *err);
     /* The files of request->source become those of request->id; see struct warden_clone. */
     int (*clone)(struct provider *p, const struct warden_clone *request, struct error *err);
     /* New limits; see struct warden_update. */

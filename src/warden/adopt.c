@@ -67,10 +67,14 @@ static void take_over(struct warden *warden, const char *id, const struct record
     if (fd >= 0 &&
         source_watch(warden->epoll_fd, &sandbox->pidfd, fd, EPOLLIN, pid_ready, &err) == 0)
         sandbox->pid = record->pid;
-    if (record->state == RECORD_RUNNING && sandbox->pid != 0) {
+    if (record->state != RECORD_MAKING && sandbox->pid != 0) {
         sandbox->state = SANDBOX_RUNNING;
-        cgroup_thaw(&warden->cgroups, id); /* somebody may have been killed while copying it */
-        log_info("adopted sandbox %s (pid %d)", id, sandbox->pid);
+        if (record->state == RECORD_PAUSED)
+            pause_adopt(sandbox);
+        else
+            cgroup_thaw(&warden->cgroups, id); /* somebody may have been killed while copying it */
+        log_info("adopted sandbox %s (pid %d%s)", id, sandbox->pid,
+                 sandbox->paused ? ", paused" : "");
         return;
     }
     log_info("clearing sandbox %s, which %s", id,

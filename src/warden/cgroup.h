@@ -108,6 +108,8 @@ struct cgroup_backend {
     enum cgroup_tree memory_tree;
     const char *oom_file;      /* has a line "oom_kill N" */
     const char *memory_file;   /* bytes charged */
+    const char *reclaim_file;  /* takes a number of bytes to take back … */
+    bool reclaims_all;         /* … or, whatever is written, gives back all that can be */
     const char *inactive_line; /* of memory.stat: file pages that nobody used lately */
     enum cgroup_tree pids_tree;
     unsigned pids_of_agent; /* how many of pids.current are not commands */
@@ -160,6 +162,21 @@ int cgroup_open_delegated(const struct cgroups *cgroups, const char *id, enum cg
  */
 int cgroup_freeze(const struct cgroups *cgroups, const char *id, int timeout_ms, struct error *err);
 void cgroup_thaw(const struct cgroups *cgroups, const char *id);
+/*
+ * The same without waiting: the descriptor gives POLLPRI whenever cgroup_is_frozen(), which reads
+ * it, may have another answer. cgroup_not_still() is the error for those that wait in vain.
+ */
+int cgroup_freeze_begin(const struct cgroups *cgroups, const char *id, int *ret_events,
+                        struct error *err);
+bool cgroup_is_frozen(int events);
+int cgroup_not_still(const char *id, int timeout_ms, struct error *err);
+
+/*
+ * Has the kernel take back what it can of a sandbox's memory: file pages, and where there is swap
+ * the rest (cgroup_reclaim.c). Takes as long as it takes; `stop` is asked in between.
+ */
+void cgroup_reclaim(const struct cgroups *cgroups, const char *id, bool (*stop)(void *arg),
+                    void *arg);
 
 /* SIGKILL to everything in it, the agent included. A group that is not there is fine. */
 void cgroup_kill(const struct cgroups *cgroups, const char *id);

@@ -35,7 +35,7 @@ static int write_state(const struct cgroups *cgroups, const char *id, const char
     return file_write_at(cgroups->parents[CGROUP_UNIFIED], path, state, err);
 }
 
-static bool is_frozen(int events)
+bool cgroup_is_frozen(int events)
 {
     char text[128];
     ssize_t n = pread(events, text, sizeof(text) - 1, 0);
@@ -47,25 +47,40 @@ static bool is_frozen(int events)
 static bool wait_frozen(int events, int timeout_ms)
 {
     int64_t deadline = now_ms() + timeout_ms;
-    while (!is_frozen(events)) {
+    while (!cgroup_is_frozen(events)) {
         int64_t left = deadline - now_ms();
         struct pollfd poll_fd = {.fd = events, .events = POLLPRI};
         if (left <= 0 || (poll(&poll_fd, 1, (int)left) < 0 && errno != EINTR))
-            return is_frozen(events);
+            return cgroup_is_frozen(events);
     }
     return true;
 }
 
-int cgroup_freeze(const struct cgroups *cgroups, const char *id, int timeout_ms, struct error *err)
+int cgroup_freeze_begin(const struct cgroups *cgroups, const char *id, int *ret_events,
+                        struct error *err)
 {
     char path[FREEZE_PATH_MAX];
     snprintf(path, sizeof(path), "%s/cgroup.events", id);
     _cleanup_fd_ int events = openat(cgroups->parents[CGROUP_UNIFIED], path, O_RDONLY | O_CLOEXEC);
     if (events < 0 || write_state(cgroups, id, "1", NULL) < 0)
         return error_set(err, ERROR_CONFLICT, "sandbox %s has just ended", id);
+    *ret_events = steal_fd(&events);
+    return 0;
+}
+
+int cgroup_freeze(const struct cgroups *cgroups, const char *id, int timeout_ms, struct error *err)
+{
+    _cleanup_fd_ int events = -1;
+    if (cgroup_freeze_begin(cgroups, id, &events, err) < 0)
+        return -1;
     if (wait_frozen(events, timeout_ms))
         return 0;
     cgroup_thaw(cgroups, id);
+    return cgroup_not_still(id, timeout_ms, err);
+}
+
+int cgroup_not_still(const char *id, int timeout_ms, struct error *err)
+{
     return error_set(err, ERROR_TIMEOUT,
                      "the processes of sandbox %s did not stand still within %d ms", id,
                      timeout_ms);

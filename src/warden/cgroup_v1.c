@@ -137,6 +137,8 @@ const struct cgroup_backend cgroup_v1 = {
     .memory_tree = CGROUP_MEMORY,
     .oom_file = "memory.oom_control",
     .memory_file = "memory.usage_in_bytes",
+    .reclaim_file = "memory.force_empty",
+    .reclaims_all = true,
     .inactive_line = "total_inactive_file",
     .pids_tree = CGROUP_PIDS,
 };

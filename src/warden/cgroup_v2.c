@@ -93,6 +93,7 @@ const struct cgroup_backend cgroup_v2 = {
     .memory_tree = CGROUP_UNIFIED,
     .oom_file = "memory.events",
     .memory_file = "memory.current",
+    .reclaim_file = "memory.reclaim",
     .inactive_line = "inactive_file",
     .pids_tree = CGROUP_UNIFIED,
     .pids_of_agent = 1,

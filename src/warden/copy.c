@@ -35,7 +35,8 @@ struct copy {
     char source[PLAN_ID_MAX + 1];
     char hostname[NAME_MAX_LEN + 1];
     uint64_t disk_bytes;
-    bool source_runs; /* when it began */
+    bool source_runs;   /* when it began */
+    bool source_paused; /* it stands still, and goes on doing so */
     uint64_t began_ms;
     struct waiter *waiters;
 };
@@ -58,12 +59,12 @@ static int copy_frozen(const struct copy *copy, const struct clone_place *place,
 {
     const struct warden *warden = copy->job.warden;
     const struct copy_watch watch = {.stop = orphaned, .arg = (void *)&copy->job};
-    if (copy->source_runs &&
-        cgroup_freeze(&warden->cgroups, copy->source, FREEZE_TIMEOUT_MS, err) < 0)
+    const bool freezes = copy->source_runs && !copy->source_paused;
+    if (freezes && cgroup_freeze(&warden->cgroups, copy->source, FREEZE_TIMEOUT_MS, err) < 0)
         return -1;
     hang_if_asked(warden);
     int r = storage_clone_copy(&warden->storage, copy->source, place, &watch, err);
-    if (copy->source_runs)
+    if (freezes)
         cgroup_thaw(&warden->cgroups, copy->source);
     return r;
 }
@@ -135,7 +136,7 @@ static void done(struct job *job, const struct error *failure)
     struct copy *copy = container_of(job, struct copy, job);
     struct warden *warden = job->warden;
     struct error err;
-    if (copy->source_runs && failure != NULL)
+    if (copy->source_runs && !copy->source_paused && failure != NULL)
         cgroup_thaw(&warden->cgroups, copy->source);
     if (failure == NULL && (fault_check(warden->options.fail_at, "copy-commit", &err) < 0 ||
                             storage_clone_commit(&warden->storage, copy->id, &err) < 0))
@@ -152,16 +153,19 @@ static void done(struct job *job, const struct error *failure)
 }
 
 /* What is asked for has to be possible when it is asked, and when its turn has come. */
-static int check_source(struct warden *warden, const char *source, bool *ret_runs,
+static int check_source(struct warden *warden, const char *source, bool *ret_runs, bool *ret_paused,
                         struct error *err)
 {
     const struct sandbox *sandbox = sandbox_find(warden, source);
     if (sandbox != NULL && sandbox->state != SANDBOX_RUNNING)
         return error_set(err, ERROR_CONFLICT, "sandbox %s is being %s", source,
                          sandbox->state == SANDBOX_MAKING ? "started" : "stopped");
+    if (sandbox != NULL && sandbox->freezing.fd >= 0)
+        return error_set(err, ERROR_CONFLICT, "sandbox %s is being paused", source);
     if (!storage_exists(&warden->storage, source))
         return error_set(err, ERROR_FILE_NOT_FOUND, "sandbox %s has no files", source);
     *ret_runs = sandbox != NULL;
+    *ret_paused = sandbox != NULL && sandbox->paused;
     return 0;
 }
 
@@ -184,7 +188,8 @@ static void start_next(struct warden *warden)
         if (!may_start(warden, copy))
             continue;
         copy->began_ms = warden_now_ms();
-        if (check_source(warden, copy->source, &copy->source_runs, &err) < 0 ||
+        if (check_source(warden, copy->source, &copy->source_runs, &copy->source_paused, &err) <
+                0 ||
             job_start(&copy->job, warden, "cella-copy", run, done, &err) < 0)
             answer(copy, &err);
     }
@@ -229,7 +234,7 @@ int copy_request(struct connection *connection, uint32_t id, const struct warden
                  struct error *err)
 {
     struct warden *warden = connection->warden;
-    bool runs = false;
+    bool runs, paused;
     if (plan_check_clone(request, err) < 0)
         return -1;
     if (warden->stopping)
@@ -244,7 +249,7 @@ int copy_request(struct connection *connection, uint32_t id, const struct warden
         connection_flush(connection);
         return 0;
     }
-    if (check_source(warden, request->source, &runs, err) < 0)
+    if (check_source(warden, request->source, &runs, &paused, err) < 0)
         return -1;
     return add_copy(connection, id, request, err);
 }
@@ -261,6 +266,14 @@ bool copy_uses(const struct warden *warden, const char *id)
 {
     for (const struct copy *c = warden->copies; c != NULL; c = c->next)
         if (strcmp(c->id, id) == 0 || strcmp(c->source, id) == 0)
+            return true;
+    return false;
+}
+
+bool copy_stands_on(const struct warden *warden, const char *id)
+{
+    for (const struct copy *c = warden->copies; c != NULL; c = c->next)
+        if (c->job.pid != 0 && strcmp(c->source, id) == 0)
             return true;
     return false;
 }

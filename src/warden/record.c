@@ -21,6 +21,7 @@ enum { RECORD_TEXT_MAX = 512 };
 static const char *const state_names[] = {
     [RECORD_MAKING] = "making",
     [RECORD_RUNNING] = "running",
+    [RECORD_PAUSED] = "paused",
 };
 
 void record_format(const struct record *record, struct buf *out)
@@ -52,7 +53,7 @@ bool record_parse(const char *text, struct record *ret_record)
         return false;
     record.fresh = fresh != 0;
     record.net_ruled = ruled != 0;
-    for (int i = RECORD_MAKING; i <= RECORD_RUNNING; i++)
+    for (int i = RECORD_MAKING; i <= RECORD_PAUSED; i++)
         if (strcmp(state, state_names[i]) == 0) {
             record.state = (enum record_state)i;
             *ret_record = record;

@@ -14,7 +14,8 @@
 #include "base/buf.h"
 #include "base/error.h"
 
-enum record_state { RECORD_MAKING, RECORD_RUNNING };
+/* Paused: it runs, and stands still until somebody has it go on (pause.c). */
+enum record_state { RECORD_MAKING, RECORD_RUNNING, RECORD_PAUSED };
 
 enum { BOOT_ID_LEN = 36 };
 

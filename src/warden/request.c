@@ -201,7 +201,8 @@ static int handle_list(struct connection *connection, uint32_t id, const union r
                                            .address6 = net_address6(warden, s, address6),
                                            .running = s->state == SANDBOX_RUNNING,
                                            .pid = (uint64_t)s->pid,
-                                           .start_time = s->start_time};
+                                           .start_time = s->start_time,
+                                           .paused = s->paused};
         wire_encode(&connection->out, &warden_entry_schema, id, &entry);
     }
     if (copy_each(warden, list_idle, &list) < 0 ||
@@ -223,6 +224,18 @@ static int handle_machine(struct connection *connection, uint32_t id, const unio
 {
     machine_answer(connection, id);
     return 0;
+}
+
+static int handle_pause(struct connection *connection, uint32_t id, const union request *request,
+                        struct error *err)
+{
+    return pause_request(connection, id, &request->ref, err);
+}
+
+static int handle_resume(struct connection *connection, uint32_t id, const union request *request,
+                         struct error *err)
+{
+    return resume_request(connection, id, &request->ref, err);
 }
 
 static int handle_clone(struct connection *connection, uint32_t id, const union request *request,
@@ -337,6 +350,8 @@ static const struct {
     {&warden_start_schema, handle_start},
     {&warden_stop_schema, handle_stop},
     {&warden_remove_schema, handle_remove},
+    {&warden_pause_schema, handle_pause},
+    {&warden_resume_schema, handle_resume},
     {&warden_list_schema, handle_list},
     {&warden_clone_schema, handle_clone},
     {&warden_update_schema, handle_update},

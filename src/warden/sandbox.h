@@ -26,6 +26,8 @@
 #include "wire/messages.h"
 
 struct warden;
+struct connection;
+struct reclaim;
 
 enum sandbox_state { SANDBOX_MAKING, SANDBOX_RUNNING, SANDBOX_ENDING };
 
@@ -53,10 +55,15 @@ struct sandbox {
     bool oom;
     bool delegating; /* limits of its commands are being handed over */
     bool announce;   /* nobody asked for its end: tell everybody */
+    bool paused;     /* it is to stand still, and its record says so (pause.c) */
+    bool to_reclaim; /* its memory is to be taken back, when its turn comes */
     struct sandbox_net net;
     int mount_namespace;                     /* ENDING: held until it is dead; -1: none */
     struct source pidfd;                     /* readable when pid 1 has died */
     struct source channel;                   /* MAKING: from the child */
+    struct source freezing;                  /* RUNNING: open until all of it stands still */
+    struct waiter *pausers;                  /* who waits for that */
+    struct reclaim *reclaim;                 /* the child that takes its memory back; NULL: none */
     uint64_t deadline_ms;                    /* 0: none; set by sandbox_set_deadline() */
     uint64_t kill_at_ms;                     /* ENDING: the end of the grace */
     bool disk_measured;                      /* disk_bytes is there */
@@ -105,6 +112,20 @@ int sandbox_socket(const struct sandbox *sandbox, int family, int *ret_fd, struc
 
 /* A spare sandbox becomes what the plan says; see WARDEN_CLAIM. */
 int sandbox_claim(struct warden *warden, const struct plan *plan, struct error *err);
+
+/* ---- pause.c ---- */
+
+/* See WARDEN_PAUSE and WARDEN_RESUME. */
+int pause_request(struct connection *connection, uint32_t id, const struct warden_ref *request,
+                  struct error *err);
+int resume_request(struct connection *connection, uint32_t id, const struct warden_ref *request,
+                   struct error *err);
+/* Of one whose record says that it was paused: so it is, whatever was under way. */
+void pause_adopt(struct sandbox *sandbox);
+/* It did not come to stand still in time. */
+void pause_timer(struct sandbox *sandbox);
+/* It ends: nobody waits for its pause any more, and it can act on signals. */
+void pause_end(struct sandbox *sandbox);
 
 /* ---- adopt.c ---- */
 

@@ -74,7 +74,7 @@ static int save_record(const struct sandbox *sandbox, enum record_state state, s
 
 int sandbox_save_running(const struct sandbox *sandbox, struct error *err)
 {
-    return save_record(sandbox, RECORD_RUNNING, err);
+    return save_record(sandbox, sandbox->paused ? RECORD_PAUSED : RECORD_RUNNING, err);
 }
 
 /* ---- steps ---- */

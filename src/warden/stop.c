@@ -44,6 +44,7 @@ static void kill_now(struct sandbox *sandbox)
 {
     hold_mounts(sandbox);
     sandbox->killed = true;
+    pause_end(sandbox);
     cgroup_kill(&sandbox->warden->cgroups, sandbox->id);
     if (sandbox->pidfd.fd >= 0)
         syscall(SYS_pidfd_send_signal, sandbox->pidfd.fd, SIGKILL, NULL, 0);
@@ -68,6 +69,7 @@ static void watch_grace(struct sandbox *sandbox)
 static void begin_grace(struct sandbox *sandbox, uint64_t grace_ms)
 {
     cgroup_signal_work(&sandbox->warden->cgroups, sandbox->id, SIGTERM);
+    pause_end(sandbox); /* the signal comes first, so that nothing else is done any more */
     sandbox->kill_at_ms = warden_now_ms() + grace_ms;
     watch_grace(sandbox);
 }
@@ -133,7 +135,9 @@ void sandbox_timer(struct sandbox *sandbox)
 {
     struct error err;
     sandbox_set_deadline(sandbox, 0);
-    if (sandbox->state == SANDBOX_MAKING) {
+    if (sandbox->state == SANDBOX_RUNNING) {
+        pause_timer(sandbox);
+    } else if (sandbox->state == SANDBOX_MAKING) {
         error_set(&err, ERROR_TIMEOUT, "the sandbox took too long to start");
         sandbox_fail(sandbox, &err);
     } else if (sandbox->state == SANDBOX_ENDING && !sandbox->killed) {

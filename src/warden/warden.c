@@ -59,7 +59,7 @@ struct sandbox *sandbox_new(struct warden *warden, const char *id)
     sandbox->warden = warden;
     snprintf(sandbox->id, sizeof(sandbox->id), "%s", id);
     sandbox->slot = sandbox->mount_namespace = sandbox->net.index = -1;
-    sandbox->pidfd.fd = sandbox->channel.fd = -1;
+    sandbox->pidfd.fd = sandbox->channel.fd = sandbox->freezing.fd = -1;
     HASH_ADD_KEYPTR(by_id, warden->sandboxes, sandbox->id, strlen(sandbox->id), sandbox);
     return sandbox;
 }
@@ -84,6 +84,7 @@ void sandbox_free(struct sandbox *sandbox)
     HASH_DELETE(by_id, sandbox->warden->sandboxes, sandbox);
     source_close(&sandbox->pidfd);
     source_close(&sandbox->channel);
+    source_close(&sandbox->freezing);
     if (sandbox->mount_namespace >= 0)
         undertaker_close(&sandbox->warden->undertaker, sandbox->mount_namespace);
     free(sandbox);

@@ -85,6 +85,7 @@ struct warden {
     struct meter meter;
     struct copy *copies;
     struct resize *resizes;
+    unsigned reclaims; /* children that take memory back */
     bool stopping;
 };
 
@@ -139,6 +140,8 @@ int copy_request(struct connection *connection, uint32_t id, const struct warden
 int copy_each(const struct warden *warden, storage_fn fn, void *arg);
 /* Whether a copy of, or for, this sandbox is being made, or is to be. */
 bool copy_uses(const struct warden *warden, const char *id);
+/* Whether one of this sandbox is being made right now. */
+bool copy_stands_on(const struct warden *warden, const char *id);
 /* Whether a sandbox must not be started: its layer is not there yet, or is being read. */
 bool copy_blocks_start(const struct warden *warden, const char *id);
 /* Gives up the copy that is to become this sandbox's layer. */

@@ -120,6 +120,8 @@ static const struct wire_field warden_ref_fields[] = {
     STR_REQUIRED(1, struct warden_ref, id, ID_MAX),
 };
 SCHEMA(warden_remove_schema, WARDEN_REMOVE, struct warden_ref, warden_ref_fields);
+SCHEMA(warden_pause_schema, WARDEN_PAUSE, struct warden_ref, warden_ref_fields);
+SCHEMA(warden_resume_schema, WARDEN_RESUME, struct warden_ref, warden_ref_fields);
 
 static const struct wire_field warden_entry_fields[] = {
     STR_REQUIRED(1, struct warden_entry, id, ID_MAX),
@@ -128,6 +130,7 @@ static const struct wire_field warden_entry_fields[] = {
     U64(4, struct warden_entry, start_time),
     STR(5, struct warden_entry, address, ADDRESS_TEXT_MAX),
     STR(6, struct warden_entry, address6, ADDRESS_TEXT_MAX),
+    U64(7, struct warden_entry, paused),
 };
 SCHEMA_EMPTY(warden_list_schema, WARDEN_LIST);
 SCHEMA(warden_entry_schema, WARDEN_ENTRY, struct warden_entry, warden_entry_fields);
@@ -714,6 +717,8 @@ const struct wire_schema *const wire_schemas[] = {
     &warden_started_schema,
     &warden_stop_schema,
     &warden_remove_schema,
+    &warden_pause_schema,
+    &warden_resume_schema,
     &warden_list_schema,
     &warden_entry_schema,
     &warden_exited_schema,

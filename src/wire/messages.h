@@ -82,6 +82,13 @@ enum wire_type {
                           agent limits single commands. Only where controllers are cgroup v1's */
     AGENT_SIGNAL = 84, /* struct agent_signal → WIRE_OK. NOT_RUNNING when its leader has ended */
 
+    WARDEN_PAUSE = 93,  /* struct warden_ref → WIRE_OK once all of it stands still: it is frozen,
+                           with  its memory, until WARDEN_RESUME, whoever is killed meanwhile. Fine
+                           when it  is. NOT_RUNNING; TIMEOUT, and it goes on, when something does not
+                           stop;  CONFLICT while its files are being copied */
+    WARDEN_RESUME = 94, /* struct warden_ref → WIRE_OK: it goes on. Fine when it does. NOT_RUNNING,
+                           CONFLICT */
+
     AGENT_TERMINAL_OPEN = 96, /* struct agent_terminal_open → AGENT_TERMINAL once its shell runs */
     AGENT_TERMINAL = 97,
     AGENT_TERMINAL_LIST = 98, /* → AGENT_TERMINAL …, then WIRE_OK */
@@ -271,6 +278,7 @@ struct warden_entry {
     uint64_t start_time;
     const char *address; /* as warden_started's, both */
     const char *address6;
+    uint64_t paused; /* 1: it runs, and is to stand still */
 };
 
 struct warden_exited {
@@ -922,10 +930,10 @@ struct egress_log_entry {
 
 extern const struct wire_schema wire_ok_schema, wire_error_schema;
 extern const struct wire_schema warden_hello_schema, warden_about_schema, warden_start_schema,
-    warden_started_schema, warden_stop_schema, warden_remove_schema, warden_list_schema,
-    warden_entry_schema, warden_exited_schema, warden_stats_schema, warden_sample_schema,
-    warden_clone_schema, warden_update_schema, warden_fits_schema, warden_machine_ask_schema,
-    warden_machine_schema, warden_claim_schema;
+    warden_started_schema, warden_stop_schema, warden_remove_schema, warden_pause_schema,
+    warden_resume_schema, warden_list_schema, warden_entry_schema, warden_exited_schema,
+    warden_stats_schema, warden_sample_schema, warden_clone_schema, warden_update_schema,
+    warden_fits_schema, warden_machine_ask_schema, warden_machine_schema, warden_claim_schema;
 extern const struct wire_schema warden_socket_schema, warden_delegate_schema, warden_net_set_schema,
     warden_net_admit_schema, warden_net_listen_schema, warden_net_count_schema,
     warden_net_counted_schema;

@@ -53,6 +53,13 @@ static void what_is_written_is_read(void **state)
     record_format(&making, &text);
     assert_true(record_parse(text.data, &read));
     same(&read, &making);
+
+    struct record paused = sample;
+    paused.state = RECORD_PAUSED;
+    buf_clear(&text);
+    record_format(&paused, &text);
+    assert_true(record_parse(text.data, &read));
+    same(&read, &paused);
     buf_release(&text);
 }
 
