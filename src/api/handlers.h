@@ -32,7 +32,7 @@ route_handler v0_sandbox_list, v0_sandbox_create;
 
 /* v0/sandbox.c */
 route_handler v0_sandbox_get, v0_sandbox_delete, v0_sandbox_start, v0_sandbox_stop,
-    v0_sandbox_resume, v0_sandbox_release, v0_sandbox_health;
+    v0_sandbox_resume, v0_sandbox_pause, v0_sandbox_release, v0_sandbox_health;
 
 /* v0/pools.c */
 route_handler v0_pool_list, v0_pool_create, v0_pool_get, v0_pool_update, v0_pool_delete;

@@ -69,6 +69,8 @@ const struct route api_routes[] = {
     ROUTE("POST",   "/v0/sandbox/{name}/start", SCOPE_WRITE,  v0_sandbox_start),
     ROUTE("PUT",    "/v0/sandbox/{name}/stop",  SCOPE_WRITE,  v0_sandbox_stop),
     ROUTE("POST",   "/v0/sandbox/{name}/stop",  SCOPE_WRITE,  v0_sandbox_stop),
+    ROUTE("PUT",    "/v0/sandbox/{name}/pause", SCOPE_WRITE,  v0_sandbox_pause),
+    ROUTE("POST",   "/v0/sandbox/{name}/pause", SCOPE_WRITE,  v0_sandbox_pause),
     ROUTE("PUT",    "/v0/sandbox/{name}/resume", SCOPE_WRITE, v0_sandbox_resume),
     ROUTE("POST",   "/v0/sandbox/{name}/resume", SCOPE_WRITE, v0_sandbox_resume),
 

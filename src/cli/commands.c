@@ -34,7 +34,8 @@
         .name = NULL                                                                               \
     }
 
-#define STATUSES "creating|running|starting|stopping|stopped|deleting|failed"
+#define STATUSES                                                                                   \
+    "creating|running|starting|stopping|stopped|pausing|paused|resuming|deleting|failed"
 
 #define ENV_OPTION                                                                                 \
     {                                                                                              \
@@ -90,8 +91,8 @@ static const struct option_row globals[] = {
     TEXT("ttl", "SPAN", "how long it lives, from its start or from when this is set: 30m; none"),  \
     TEXT("idle-timeout", "SPAN", "how long it may be unused: 10m; none"),                          \
     TEXT("max-age", "SPAN", "how old it gets at most: 7d; none"),                                  \
-    CHOICE("on-expire", "stop|delete|none", "what happens then (none: idle ones stop, others go)"), \
-    CHOICE("wake-on-connect", "yes|no", "connections to its ports start it when it is stopped")
+    CHOICE("on-expire", "stop|pause|delete|none", "what happens then (none: idle ones stop, others go)"), \
+    CHOICE("wake-on-connect", "yes|no", "connections to its ports start it when it is stopped, and any use when paused")
 
 #define LOWER_OPTION                                                                               \
     TEXT("auto-lower", "X", "have limits lowered to the most of the last five measurements times "  \
@@ -527,7 +528,11 @@ static const struct verb_row verbs[] = {
      resize_options, VERB_REMOTE, verb_sandbox_resize},
     {SANDBOXES, "sandbox start NAME", "start one that is stopped",
      NULL, change_options, VERB_REMOTE, verb_sandbox_start},
-    {SANDBOXES, "sandbox resume NAME", "the same as start",
+    {SANDBOXES, "sandbox pause NAME", "have its processes stand still, with all that they have in memory",
+     "They go on with `cella sandbox resume`, where they were. What is asked of it meanwhile is refused, or "
+     "resumes it (--wake-on-connect yes). A restart of the machine or of the server ends them: the files stay.",
+     change_options, VERB_REMOTE, verb_sandbox_pause},
+    {SANDBOXES, "sandbox resume NAME", "have one that is paused go on, or start one that is stopped",
      NULL, change_options, VERB_REMOTE, verb_sandbox_resume},
     {SANDBOXES, "sandbox stop NAME", "end its processes and keep its files",
      NULL, change_options, VERB_REMOTE, verb_sandbox_stop},

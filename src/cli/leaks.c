@@ -33,7 +33,8 @@ static const struct {
     const char *status, *allowed;
 } status_rows[] = {
     {"running", "running"},  {"creating", "running"}, {"starting", "running"},
-    {"stopping", "running"}, {"deleting", NULL},
+    {"stopping", "running"}, {"pausing", "running"},  {"paused", "running"},
+    {"resuming", "running"}, {"deleting", NULL},
 };
 
 static const char *allowed_for(const char *status)

@@ -342,6 +342,11 @@ int verb_sandbox_resume(struct invocation *inv, int *ret_status, struct error *e
     return change(inv, "PUT", "resume", "running", err);
 }
 
+int verb_sandbox_pause(struct invocation *inv, int *ret_status, struct error *err)
+{
+    return change(inv, "PUT", "pause", "paused", err);
+}
+
 int verb_sandbox_stop(struct invocation *inv, int *ret_status, struct error *err)
 {
     return change(inv, "PUT", "stop", "stopped", err);

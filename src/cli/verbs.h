@@ -7,8 +7,8 @@
 
 /* sandbox.c, sandbox_life.c */
 verb_function verb_sandbox_list, verb_sandbox_get, verb_sandbox_create, verb_sandbox_clone,
-    verb_sandbox_update, verb_sandbox_start, verb_sandbox_resume, verb_sandbox_stop,
-    verb_sandbox_delete, verb_sandbox_release, verb_sandbox_wait;
+    verb_sandbox_update, verb_sandbox_start, verb_sandbox_resume, verb_sandbox_pause,
+    verb_sandbox_stop, verb_sandbox_delete, verb_sandbox_release, verb_sandbox_wait;
 
 /* group.c */
 verb_function verb_group_list, verb_group_get, verb_group_create, verb_group_start, verb_group_stop,

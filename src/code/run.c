@@ -38,6 +38,7 @@ struct running {
     int64_t timeout_ms, deadline; /* of the run; 0: none */
     int64_t kill_at;              /* it was interrupted; 0: it was not */
     int64_t again_at;
+    int64_t paused_ms; /* how long the sandbox had stood still when these were right */
     int64_t idle_ms;
     uint64_t burst; /* net_turn()'s */
     code_listener *listener;
@@ -176,6 +177,25 @@ static int64_t until(const struct running *r)
     return left;
 }
 
+/* Time does not pass for a sandbox that is paused: what is due in it is due later by as much, and
+ * while it stands still nothing is. */
+static bool stands_still(struct running *r)
+{
+    int64_t paused_ms = r->paused_ms;
+    bool still = sandboxes_is_paused(r->c->code->sandboxes, r->place->workspace, r->place->sandbox,
+                                     &paused_ms);
+    int64_t *due[] = {&r->deadline, &r->kill_at, &r->again_at};
+    int64_t then = loop_now(r->c->code->loop) + INTERRUPT_AGAIN_MS;
+    for (size_t i = 0; i < ARRAY_LEN(due); i++) {
+        if (*due[i] != 0)
+            *due[i] += paused_ms - r->paused_ms;
+        if (*due[i] != 0 && still && *due[i] < then)
+            *due[i] = then; /* to look again */
+    }
+    r->paused_ms = paused_ms;
+    return still;
+}
+
 static void begin_interrupt(struct running *r)
 {
     struct error ignored;
@@ -183,12 +203,14 @@ static void begin_interrupt(struct running *r)
     if (r->kill_at == 0)
         r->kill_at = now + CODE_INTERRUPT_MS;
     r->again_at = now + INTERRUPT_AGAIN_MS; /* one that came before the run had begun is lost */
-    interrupt(r->c, r->place, &ignored);
+    if (!stands_still(r))
+        interrupt(r->c, r->place, &ignored);
 }
 
 static int time_is_over(struct running *r, struct error *err)
 {
     int64_t now = loop_now(r->c->code->loop);
+    stands_still(r);
     if (r->kill_at != 0 && now >= r->kill_at) {
         struct error ignored;
         kernel_kill(r->c, r->place, &ignored);
@@ -480,6 +502,7 @@ int code_run(struct code *code, const struct code_place *place, const struct cod
                         .idle_ms = run->idle_ms,
                         .listener = listener,
                         .ctx = ctx};
+    sandboxes_is_paused(code->sandboxes, place->workspace, place->sandbox, &r.paused_ms);
     return carry_out(&r, err);
 }
 

@@ -26,17 +26,21 @@ int sandbox_running(struct sandboxes *s, const char *workspace, const char *name
         return -1;
     sandbox_hold(sb);
     sandbox_used(sb);
-    while (sb->status == SANDBOX_CREATING || sb->status == SANDBOX_STARTING)
+    if (sandbox_go_on_for_use(sb, err) < 0)
+        return -1;
+    while (sandbox_comes_up(sb))
         if (co_cond_wait(s->loop, &sb->changed, BECOMES_READY_MS, err) < 0)
             return -1;
     if (sb->gone)
         return error_set(err, ERROR_SANDBOX_NOT_FOUND, "there is no sandbox \"%s\"",
                          sandbox_path(sb));
-    if (sb->status != SANDBOX_RUNNING)
+    if (sb->status != SANDBOX_RUNNING) {
+        const char *verb = sandbox_is_paused(sb) ? "resume" : "start";
         return error_set(err, ERROR_NOT_RUNNING,
-                         "sandbox \"%s\" is %s: start it first (PUT /v0/sandbox/%s/start)",
-                         sandbox_path(sb), sandbox_status_text(sb->status),
-                         sb->group == NULL ? sb->name : sb->id);
+                         "sandbox \"%s\" is %s: %s it first (PUT /v0/sandbox/%s/%s)",
+                         sandbox_path(sb), sandbox_status_text(sb->status), verb,
+                         sb->group == NULL ? sb->name : sb->id, verb);
+    }
     tally_action(sb);
     *ret_sandbox = steal_ptr(sb);
     return 0;

@@ -116,9 +116,11 @@ struct change {
 #define BIT(status) (1u << SANDBOX_##status)
 
 static const struct change start = {sandboxes_start, sandboxes_stop,
-                                    BIT(STOPPED) | BIT(FAILED) | BIT(STOPPING)};
+                                    BIT(STOPPED) | BIT(FAILED) | BIT(STOPPING) | BIT(PAUSED) |
+                                        BIT(PAUSING)};
 static const struct change stop = {sandboxes_stop, sandboxes_start,
-                                   BIT(RUNNING) | BIT(CREATING) | BIT(STARTING)};
+                                   BIT(RUNNING) | BIT(CREATING) | BIT(STARTING) | BIT(PAUSED) |
+                                       BIT(PAUSING) | BIT(RESUMING)};
 
 /* What those that are stopped would be promised besides their disks: so that none is started when
  * not all can be. */

@@ -178,10 +178,9 @@ static const struct {
     enum sandbox_status one;
     enum group_status all;
 } one_tells[] = {
-    {SANDBOX_FAILED, GROUP_FAILED},
-    {SANDBOX_CREATING, GROUP_CREATING},
-    {SANDBOX_STARTING, GROUP_STARTING},
-    {SANDBOX_STOPPING, GROUP_STOPPING},
+    {SANDBOX_FAILED, GROUP_FAILED},     {SANDBOX_CREATING, GROUP_CREATING},
+    {SANDBOX_STARTING, GROUP_STARTING}, {SANDBOX_RESUMING, GROUP_STARTING},
+    {SANDBOX_STOPPING, GROUP_STOPPING}, {SANDBOX_PAUSING, GROUP_STOPPING},
 };
 
 static enum group_status status_of(const struct group *group)
@@ -196,7 +195,7 @@ static enum group_status status_of(const struct group *group)
     for (size_t i = 0; i < ARRAY_LEN(one_tells); i++)
         if (counts[one_tells[i].one] > 0)
             return one_tells[i].all;
-    if (counts[SANDBOX_STOPPED] == 0)
+    if (counts[SANDBOX_STOPPED] + counts[SANDBOX_PAUSED] == 0)
         return GROUP_RUNNING;
     return counts[SANDBOX_RUNNING] == 0 ? GROUP_STOPPED : GROUP_MIXED;
 }

@@ -30,8 +30,8 @@
     X(STARTING, "starting")                                                                        \
     X(STOPPING, "stopping")                                                                        \
     X(RUNNING, "running") /* all of them are */                                                    \
-    X(STOPPED, "stopped") /* all of them are */                                                    \
-    X(MIXED, "mixed")     /* some run, and some are stopped */
+    X(STOPPED, "stopped") /* all of them are, or are paused */                                     \
+    X(MIXED, "mixed")     /* some run, and some do not */
 
 enum group_status {
 #define X(name, text) GROUP_##name,

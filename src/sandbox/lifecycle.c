@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * From wish to fact. A call from outside records a goal (running, stopped, deleted) and returns; a
- * driver, one coroutine per sandbox and only while there is something to do, brings the sandbox
- * there step by step. A goal that changes while a step is under way is simply the next step. The
- * same driver finishes what a crash interrupted: recovery sets goals, and that is all.
+ * From wish to fact. A call from outside records a goal (running, paused, stopped, deleted) and
+ * returns; a driver, one coroutine per sandbox and only while there is something to do, brings the
+ * sandbox there step by step. A goal that changes while a step is under way is simply the next
+ * step. The same driver finishes what a crash interrupted: recovery sets goals, and that is all.
  */
 
 #include "sandbox/sandbox.h"
@@ -82,6 +82,8 @@ static int start_once(struct sandbox *sb, struct error *err)
 static int stop_once(struct sandbox *sb, struct error *err)
 {
     struct provider *p = sb->owner->provider;
+    if (sb->paused && sandbox_thaw(sb, err) < 0 && err->code != ERROR_NOT_RUNNING)
+        return -1; /* what stands still cannot be asked to end */
     sandbox_hang_up(sb);
     sandbox_agent_close(sb);
     tunnels_close_idle(sb);
@@ -216,7 +218,7 @@ static void drive_stop(struct sandbox *sb)
         save_or_log(sb);
         return;
     }
-    sb->up = false;
+    sb->up = sb->paused = false;
     sandbox_network_stopped(sb);
     tally_stopped(sb);
     sb->stop_reason = NULL;
@@ -233,7 +235,7 @@ static void drive_delete(struct sandbox *sb)
         store_delete_sandbox(sb->owner->store, sb->id, &err) < 0) {
         log_error("sandbox %s: delete failed: %s", sb->id, err.message);
         sb->goal = GOAL_STOPPED;
-        sb->up = false;
+        sb->up = sb->paused = false;
         sandbox_set_status(sb, SANDBOX_FAILED);
         sandbox_add_event(sb, "DELETE", "FAILURE", err.message);
         save_or_log(sb);
@@ -263,8 +265,12 @@ static void driver(void *arg)
             drive_copy(sb);
         else if (sb->goal == GOAL_RUNNING && !sb->up)
             drive_start(sb);
-        else if (sb->goal == GOAL_RUNNING && sb->exited) /* while that was being recorded */
-            sandbox_lost(sb, SANDBOX_FAILED, "Sandbox ended unexpectedly");
+        else if ((sb->goal == GOAL_RUNNING || sb->goal == GOAL_PAUSED) && sb->exited)
+            sandbox_lost(sb, SANDBOX_FAILED, "Sandbox ended unexpectedly"); /* meanwhile */
+        else if (sb->goal == GOAL_RUNNING && (sb->paused || sb->status == SANDBOX_RESUMING))
+            sandbox_drive_resume(sb);
+        else if (sb->goal == GOAL_PAUSED && (!sb->paused || sb->status == SANDBOX_PAUSING))
+            sandbox_drive_pause(sb);
         else if (sb->goal == GOAL_STOPPED && sb->up)
             drive_stop(sb);
         else if (sb->goal == GOAL_STOPPED && sb->status == SANDBOX_STOPPING)
@@ -321,9 +327,24 @@ static const struct wish start_wish = {
 static const struct wish stop_wish = {
     .goal = GOAL_STOPPED,
     .status = SANDBOX_STOPPING,
-    .from = BIT(RUNNING) | BIT(CREATING) | BIT(STARTING),
+    .from =
+        BIT(RUNNING) | BIT(CREATING) | BIT(STARTING) | BIT(PAUSED) | BIT(PAUSING) | BIT(RESUMING),
     .refusal = ERROR_NOT_RUNNING,
     .refusal_text = "there is nothing to stop",
+};
+static const struct wish pause_wish = {
+    .goal = GOAL_PAUSED,
+    .status = SANDBOX_PAUSING,
+    .from = BIT(RUNNING) | BIT(RESUMING),
+    .refusal = ERROR_NOT_RUNNING,
+    .refusal_text = "there is nothing to pause",
+};
+static const struct wish resume_wish = {
+    .goal = GOAL_RUNNING,
+    .status = SANDBOX_RESUMING,
+    .from = BIT(PAUSED) | BIT(PAUSING),
+    .refusal = ERROR_ALREADY_RUNNING,
+    .refusal_text = "there is nothing to resume",
 };
 static const struct wish delete_wish = {
     .goal = GOAL_DELETED,
@@ -373,7 +394,9 @@ static int record_wish(struct sandboxes *s, const char *workspace, const char *n
     if (sb == NULL)
         return -1;
     sandbox_hold(sb);
-    if (s->closing && wish->goal == GOAL_RUNNING)
+    if (wish == &start_wish && sandbox_is_paused(sb))
+        wish = &resume_wish;
+    if (s->closing && (wish->goal == GOAL_RUNNING || wish->goal == GOAL_PAUSED))
         return error_set(err, ERROR_UNAVAILABLE, "the server is shutting down");
     if (sb->status == SANDBOX_DELETING)
         return error_set(err, ERROR_SANDBOX_NOT_FOUND, "sandbox \"%s\" is being deleted",
@@ -405,19 +428,28 @@ void sandbox_condemn(struct sandbox *sb, const char *actor)
 
 void sandbox_expire(struct sandbox *sb, const struct lifespan_end *end, const char *why)
 {
-    static const char *const reasons[LIFESPAN_RULES] = {
-        [LIFESPAN_TTL] = "Sandbox stopped: its ttl was over",
-        [LIFESPAN_IDLE] = "Sandbox stopped: it was idle",
-        [LIFESPAN_MAX_AGE] = "Sandbox stopped: it reached its max age",
-        [LIFESPAN_EXPIRES] = "Sandbox stopped: its date had come",
+    static const struct {
+        const struct wish *wish;
+        const char *reasons[LIFESPAN_RULES];
+    } ends[] = {
+        [LIFESPAN_STOP] = {&stop_wish,
+                           {[LIFESPAN_TTL] = "Sandbox stopped: its ttl was over",
+                            [LIFESPAN_IDLE] = "Sandbox stopped: it was idle",
+                            [LIFESPAN_MAX_AGE] = "Sandbox stopped: it reached its max age",
+                            [LIFESPAN_EXPIRES] = "Sandbox stopped: its date had come"}},
+        [LIFESPAN_PAUSE] = {&pause_wish,
+                            {[LIFESPAN_TTL] = "Sandbox paused: its ttl was over",
+                             [LIFESPAN_IDLE] = "Sandbox paused: it was idle",
+                             [LIFESPAN_MAX_AGE] = "Sandbox paused: it reached its max age",
+                             [LIFESPAN_EXPIRES] = "Sandbox paused: its date had come"}},
+        [LIFESPAN_DELETE] = {&delete_wish, {NULL}},
     };
-    bool stop = end->action == LIFESPAN_STOP;
-    const struct wish *wish = stop ? &stop_wish : &delete_wish;
+    const struct wish *wish = ends[end->action].wish;
     char message[LIFESPAN_WHY_SIZE + 64];
     snprintf(message, sizeof(message), "Sandbox expired: %s; it is %s", why,
-             stop ? "stopped" : "deleted");
+             lifespan_action_done(end->action));
     set_wish(sb, "cella", wish);
-    sb->stop_reason = reasons[end->rule];
+    sb->stop_reason = ends[end->action].reasons[end->rule];
     sandbox_add_event(sb, "EXPIRE", "SUCCESS", message);
     follow_wish(sb, wish, true);
 }
@@ -447,6 +479,15 @@ int sandboxes_stop(struct sandboxes *s, const char *workspace, const char *name,
     return record_wish(s, workspace, name, actor, &stop_wish, arena, ret_info, err);
 }
 
+int sandboxes_pause(struct sandboxes *s, const char *workspace, const char *name, const char *actor,
+                    struct arena *arena, struct sandbox_info *ret_info, struct error *err)
+{
+    struct sandbox_info settled;
+    if (sandboxes_settle(s, workspace, name, arena, &settled, err) < 0)
+        return -1;
+    return record_wish(s, workspace, settled.id, actor, &pause_wish, arena, ret_info, err);
+}
+
 int sandboxes_delete(struct sandboxes *s, const char *workspace, const char *name,
                      const char *actor, struct arena *arena, struct sandbox_info *ret_info,
                      struct error *err)
@@ -466,7 +507,7 @@ void sandboxes_stop_all(struct sandboxes *s)
         tunnels_close_idle(sb);
     for (struct sandbox *sb = s->ids, *next; sb != NULL; sb = next) {
         next = sb->by_id.next;
-        if (sb->goal != GOAL_RUNNING)
+        if (sb->goal != GOAL_RUNNING && sb->goal != GOAL_PAUSED)
             continue;
         sb->goal = GOAL_STOPPED;
         sb->stop_reason = "Sandbox stopped because the server was shut down";

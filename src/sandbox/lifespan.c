@@ -25,8 +25,12 @@ static const struct {
     [LIFESPAN_EXPIRES] = {"expires", LIFESPAN_DELETE, offsetof(struct lifespan, expires_ms)},
 };
 
-static const char *const actions[] = {
-    [LIFESPAN_AS_USUAL] = NULL, [LIFESPAN_STOP] = "stop", [LIFESPAN_DELETE] = "delete"};
+static const struct {
+    const char *text, *done;
+} actions[] = {[LIFESPAN_AS_USUAL] = {NULL, NULL},
+               [LIFESPAN_STOP] = {"stop", "stopped"},
+               [LIFESPAN_PAUSE] = {"pause", "paused"},
+               [LIFESPAN_DELETE] = {"delete", "deleted"}};
 
 static int64_t *value_of(struct lifespan *span, enum lifespan_rule rule)
 {
@@ -45,18 +49,25 @@ const char *lifespan_rule_name(enum lifespan_rule rule)
 
 const char *lifespan_action_text(enum lifespan_action action)
 {
-    return actions[action];
+    return actions[action].text;
+}
+
+const char *lifespan_action_done(enum lifespan_action action)
+{
+    return actions[action].done;
 }
 
 int lifespan_action_parse(const char *text, enum lifespan_action *ret_action, struct error *err)
 {
     for (size_t i = LIFESPAN_STOP; i < ARRAY_LEN(actions); i++)
-        if (strcmp(actions[i], text) == 0) {
+        if (strcmp(actions[i].text, text) == 0) {
             *ret_action = (enum lifespan_action)i;
             return 0;
         }
     return error_set(err, ERROR_INVALID_ARGUMENT,
-                     "spec.lifecycle.onExpire: \"%.40s\" is neither \"stop\" nor \"delete\"", text);
+                     "spec.lifecycle.onExpire: \"%.40s\" is none of \"stop\", \"pause\" and "
+                     "\"delete\"",
+                     text);
 }
 
 bool lifespan_is_none(const struct lifespan *span)
@@ -193,7 +204,7 @@ bool lifespan_next(const struct lifespan *span, const struct lifespan_facts *fac
             continue;
         const struct lifespan_end end = {rule, action_of(span, rule),
                                          end_of(span, rule, facts, now)};
-        if (end.action == LIFESPAN_STOP && !facts->running)
+        if (end.action != LIFESPAN_DELETE && !facts->running)
             continue;
         if (!found || end.at_ms < ret_end->at_ms)
             *ret_end = end;

@@ -12,11 +12,11 @@
  *
  * Whichever comes first counts. What happens then is one choice for all of them, or each rule's own
  * habit: an idle sandbox is stopped (its files stay, and it can be started again), one whose time
- * is over is deleted. An end that deletes comes for stopped sandboxes too; one that stops has
- * nothing to do with them, and begins anew with the next start.
+ * is over is deleted. An end that deletes comes for stopped and paused sandboxes too; one that
+ * stops or pauses has nothing to do with them, and begins anew when they run again.
  *
- * One that is stopped can be woken by whoever connects to a port of it, where that is set: a
- * setting, not a rule, and it ends nothing.
+ * One that is stopped can be woken by whoever connects to a port of it, and one that is paused by
+ * whoever uses it, where that is set: a setting, not a rule, and it ends nothing.
  *
  * Two clocks: spans are measured by the loop's, which never jumps, so that setting the machine's
  * clock neither ends a sandbox early nor keeps it for years. Age and date are wall-clock facts.
@@ -28,7 +28,7 @@
 
 #include "base/error.h"
 
-enum lifespan_action { LIFESPAN_AS_USUAL, LIFESPAN_STOP, LIFESPAN_DELETE };
+enum lifespan_action { LIFESPAN_AS_USUAL, LIFESPAN_STOP, LIFESPAN_PAUSE, LIFESPAN_DELETE };
 
 enum lifespan_rule {
     LIFESPAN_TTL,
@@ -71,14 +71,16 @@ struct lifespan_facts {
 
 struct lifespan_end {
     enum lifespan_rule rule;
-    enum lifespan_action action; /* stop or delete */
+    enum lifespan_action action; /* stop, pause or delete */
     int64_t at_ms;               /* the loop's clock */
 };
 
 /* "ttl", "idleTimeout", "maxAge", "expires". */
 const char *lifespan_rule_name(enum lifespan_rule rule);
-/* "stop", "delete"; NULL for the usual. INVALID_ARGUMENT names both. */
+/* "stop", "pause", "delete"; NULL for the usual. INVALID_ARGUMENT names all. */
 const char *lifespan_action_text(enum lifespan_action action);
+/* "stopped", "paused", "deleted". */
+const char *lifespan_action_done(enum lifespan_action action);
 int lifespan_action_parse(const char *text, enum lifespan_action *ret_action, struct error *err);
 
 bool lifespan_is_none(const struct lifespan *span); /* no rule at all */

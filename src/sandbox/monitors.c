@@ -249,7 +249,7 @@ static bool is_final(const struct error *err)
 
 static int turn(struct monitor *m, struct error *err)
 {
-    if (!m->process_ended) {
+    if (!m->process_ended && !sandbox_is_paused(m->sb)) {
         struct arena *arena = arena_new();
         struct error why;
         int rc = look(m, arena, &why);

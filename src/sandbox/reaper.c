@@ -395,7 +395,7 @@ static void deal_with(struct sandbox *sb)
     sb->life.not_before_ms = loop_now(sb->owner->loop) + RETRY_MS;
     lifespan_why(&sb->life.rules, end.rule, why);
     log_info("sandbox %s (%s) is %s: %s", sb->id, sandbox_path(sb),
-             end.action == LIFESPAN_STOP ? "stopped" : "deleted", why);
+             lifespan_action_done(end.action), why);
     if (sb->group != NULL)
         expire_group(sb, &end, why);
     else

@@ -23,7 +23,7 @@ struct found {
     char id[33];
     char address[NET_ADDRESS_TEXT];
     char address6[NET_ADDRESS_TEXT];
-    bool running;
+    bool running, paused;
     UT_hash_handle hh;
 };
 
@@ -49,6 +49,7 @@ static int census_add(void *ctx, const struct warden_entry *entry, struct error 
         return error_sys(err, "listing what runs");
     memcpy(item->id, entry->id, strnlen(entry->id, sizeof(item->id) - 1));
     item->running = entry->running != 0;
+    item->paused = entry->paused != 0;
     if (entry->address != NULL)
         memcpy(item->address, entry->address, strnlen(entry->address, sizeof(item->address) - 1));
     if (entry->address6 != NULL)
@@ -79,6 +80,13 @@ static bool census_running(const struct census *census, const char *id)
     return item != NULL && item->running;
 }
 
+static bool census_paused(const struct census *census, const char *id)
+{
+    struct found *item;
+    HASH_FIND_STR(census->items, id, item);
+    return item != NULL && item->running && item->paused;
+}
+
 static void save_event(struct sandbox *sb)
 {
     struct error err;
@@ -89,7 +97,7 @@ static void save_event(struct sandbox *sb)
 void sandbox_lost(struct sandbox *sb, enum sandbox_status status, const char *why)
 {
     sb->goal = GOAL_STOPPED;
-    sb->up = false;
+    sb->up = sb->paused = false;
     sandbox_network_stopped(sb);
     tally_stopped(sb);
     sandbox_agent_close(sb);
@@ -103,8 +111,9 @@ void sandbox_lost(struct sandbox *sb, enum sandbox_status status, const char *wh
 static const enum sandbox_goal goal_of_status[] = {
     [SANDBOX_CREATING] = GOAL_RUNNING, [SANDBOX_RUNNING] = GOAL_RUNNING,
     [SANDBOX_STARTING] = GOAL_RUNNING, [SANDBOX_STOPPING] = GOAL_STOPPED,
-    [SANDBOX_STOPPED] = GOAL_STOPPED,  [SANDBOX_DELETING] = GOAL_DELETED,
-    [SANDBOX_FAILED] = GOAL_STOPPED,
+    [SANDBOX_STOPPED] = GOAL_STOPPED,  [SANDBOX_PAUSING] = GOAL_PAUSED,
+    [SANDBOX_PAUSED] = GOAL_PAUSED,    [SANDBOX_RESUMING] = GOAL_RUNNING,
+    [SANDBOX_DELETING] = GOAL_DELETED, [SANDBOX_FAILED] = GOAL_STOPPED,
 };
 
 /* A clone without its files, or one that had them when the crash came. */
@@ -122,9 +131,18 @@ static bool resume_clone(struct sandbox *sb)
     return true;
 }
 
+/* It ran or stood still, and nobody wanted anything else. */
+static bool had_memory(const struct sandbox *sb)
+{
+    return sb->status == SANDBOX_RUNNING || sb->status == SANDBOX_PAUSED ||
+           sb->status == SANDBOX_PAUSING || sb->status == SANDBOX_RESUMING;
+}
+
 static void resume(struct sandbox *sb, const struct census *census)
 {
     sb->up = census_running(census, sb->id);
+    if (census_paused(census, sb->id))
+        sandbox_froze(sb);
     if (sb->up)
         restore_network(sb, census);
     tally_recovered(sb);
@@ -137,12 +155,16 @@ static void resume(struct sandbox *sb, const struct census *census)
         sandbox_restore_limits(sb);
     if (resume_clone(sb))
         return;
-    if (sb->status == SANDBOX_RUNNING && !sb->up) {
+    if (had_memory(sb) && !sb->up) {
         sandbox_lost(sb, SANDBOX_STOPPED,
-                     "Sandbox was not running any more when the server came back");
+                     sb->status == SANDBOX_RUNNING
+                         ? "Sandbox was not running any more when the server came back"
+                         : "Sandbox was paused, and its memory is gone: its files are kept");
         return;
     }
-    if (sb->up && sb->goal == GOAL_RUNNING) {
+    if (sb->up && sb->goal == GOAL_PAUSED && sb->paused && sb->status == SANDBOX_PAUSED)
+        return;
+    if (sb->up && sb->goal == GOAL_RUNNING && !sb->paused && sb->status != SANDBOX_RESUMING) {
         if (sb->status != SANDBOX_RUNNING) {
             sandbox_set_status(sb, SANDBOX_RUNNING);
             sandbox_add_event(sb, "START", "SUCCESS", "Sandbox started successfully");
@@ -262,12 +284,18 @@ int sandboxes_recover(struct sandboxes *s, struct error *err)
 
 static void check_running(struct sandbox *sb, const struct census *census)
 {
-    if (sb->driven || sb->status != SANDBOX_RUNNING)
+    if (sb->driven || (sb->status != SANDBOX_RUNNING && sb->status != SANDBOX_PAUSED))
         return;
-    if (!census_running(census, sb->id))
+    if (!census_running(census, sb->id)) {
         sandbox_lost(sb, SANDBOX_FAILED, "Sandbox ended while nobody was watching");
-    else
-        restore_network(sb, census);
+        return;
+    }
+    restore_network(sb, census);
+    if (sb->driven || sb->gone)
+        return;
+    sb->paused = census_paused(census, sb->id);
+    if (sb->paused != (sb->goal == GOAL_PAUSED))
+        sandbox_drive(sb);
 }
 
 static void compare(void *arg)
@@ -332,7 +360,7 @@ static void on_exited(void *ctx, const char *id, bool out_of_memory)
         sb->exited = true;
         return;
     }
-    if (sb->status != SANDBOX_RUNNING)
+    if (sb->status != SANDBOX_RUNNING && sb->status != SANDBOX_PAUSED)
         return;
     log_warn("sandbox %s ended by itself%s", id, out_of_memory ? ": out of memory" : "");
     struct exit_note *note = malloc(sizeof(*note));

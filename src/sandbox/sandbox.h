@@ -33,6 +33,9 @@
     X(STARTING, "starting")                                                                        \
     X(STOPPING, "stopping")                                                                        \
     X(STOPPED, "stopped")                                                                          \
+    X(PAUSING, "pausing")                                                                          \
+    X(PAUSED, "paused")                                                                            \
+    X(RESUMING, "resuming")                                                                        \
     X(DELETING, "deleting")                                                                        \
     X(FAILED, "failed")
 
@@ -163,9 +166,12 @@ int sandboxes_get_external(struct sandboxes *s, const char *workspace, const cha
  * made right after it meets the sandbox as it was checked. */
 int sandboxes_check_revision(struct sandboxes *s, const char *workspace, const char *name,
                              uint64_t revision, struct error *err);
-/* Waits until it is neither creating nor starting, and tells what has become of it. */
+/* Waits until it is neither creating, starting nor resuming, and tells what has become of it. */
 int sandboxes_settle(struct sandboxes *s, const char *workspace, const char *name,
                      struct arena *arena, struct sandbox_info *ret_info, struct error *err);
+/* Waits until it is neither stopping nor pausing: stopped, paused, or not after all. */
+int sandboxes_rest(struct sandboxes *s, const char *workspace, const char *name,
+                   struct arena *arena, struct sandbox_info *ret_info, struct error *err);
 
 struct sandbox_filter {
     const char *workspace;
@@ -248,11 +254,21 @@ struct sandbox_update {
 int sandboxes_update(struct sandboxes *s, const struct sandbox_update *request, struct arena *arena,
                      struct sandbox_info *ret_info, struct error *err);
 
-/* These record the wish, answer with the sandbox in its new status (starting, stopping, deleting)
- * and go on by themselves. start: ALREADY_RUNNING, SANDBOX_EXPIRED (its age or date is over); stop:
- * NOT_RUNNING; delete: SANDBOX_NOT_FOUND once it is being deleted. */
+/* These record the wish, answer with the sandbox in its new status (starting, resuming, stopping,
+ * pausing, deleting) and go on by themselves. start: ALREADY_RUNNING, SANDBOX_EXPIRED (its age or
+ * date is over); one that is paused goes on where it was. stop: NOT_RUNNING; delete:
+ * SANDBOX_NOT_FOUND once it is being deleted. */
 int sandboxes_start(struct sandboxes *s, const char *workspace, const char *name, const char *actor,
                     struct arena *arena, struct sandbox_info *ret_info, struct error *err);
+/* All of it stands still where it is, and keeps its memory, until it is resumed (or started).
+ * Waits for one that is being made. NOT_RUNNING. */
+int sandboxes_pause(struct sandboxes *s, const char *workspace, const char *name, const char *actor,
+                    struct arena *arena, struct sandbox_info *ret_info, struct error *err);
+/* Whether it stands still, or is about to: what its processes are given to do waits until then. How
+ * long it has, while this server ran, is in *ret_ms: so much later is whatever is to happen in it.
+ */
+bool sandboxes_is_paused(struct sandboxes *s, const char *workspace, const char *name,
+                         int64_t *ret_ms);
 /* As start; the event is RESUME. */
 int sandboxes_resume(struct sandboxes *s, const char *workspace, const char *name,
                      const char *actor, struct arena *arena, struct sandbox_info *ret_info,

@@ -24,7 +24,7 @@
 #include "sandbox/spec.h"
 
 /* What its driver is to bring it to. */
-enum sandbox_goal { GOAL_RUNNING, GOAL_STOPPED, GOAL_DELETED };
+enum sandbox_goal { GOAL_RUNNING, GOAL_PAUSED, GOAL_STOPPED, GOAL_DELETED };
 
 enum { ACTOR_MAX = 64 };
 
@@ -115,6 +115,9 @@ struct sandbox {
     const char *stop_reason; /* literal; NULL: somebody asked for it */
     bool driven;             /* a driver coroutine is at work */
     bool up;                 /* the provider has it running, as far as we know */
+    bool paused;             /* … and standing still */
+    int64_t paused_at_ms;    /* the loop's clock: since when; 0: it does not */
+    int64_t paused_ms;       /* how long it has stood still before */
     bool exited;             /* its pid 1 ended while the driver was at work */
     bool gone;               /* no longer in the maps */
     unsigned refs;
@@ -282,6 +285,7 @@ unsigned metrics_interval(const struct sandboxes *s); /* s */
 /* tally.c */
 void tally_started(struct sandbox *sb);
 void tally_stopped(struct sandbox *sb);
+void tally_resumed(struct sandbox *sb);   /* after a stop that was a pause */
 void tally_recovered(struct sandbox *sb); /* once it is known whether it runs */
 void tally_action(struct sandbox *sb);    /* somebody asks something of what is inside */
 void tally_command(struct sandbox *sb);   /* … to run a command, which is an action too */
@@ -433,6 +437,23 @@ typedef int port_listens(struct sandbox *sb, uint16_t port, void *ctx, struct er
  * sandbox is held; err is not NULL. */
 int sandbox_serve_port(struct sandbox *sb, uint16_t port, port_listens *listens, void *ctx,
                        struct error *err);
+
+/* settle.c */
+bool sandbox_comes_up(const struct sandbox *sb);   /* creating, starting, resuming */
+bool sandbox_comes_down(const struct sandbox *sb); /* stopping, pausing */
+
+/* pause.c */
+/* The driver's steps. */
+void sandbox_drive_pause(struct sandbox *sb);
+void sandbox_drive_resume(struct sandbox *sb);
+/* The provider has it go on, whatever is to become of it. */
+int sandbox_thaw(struct sandbox *sb, struct error *err);
+void sandbox_froze(struct sandbox *sb); /* the provider has it standing still */
+/* Paused, or about to be. */
+bool sandbox_is_paused(const struct sandbox *sb);
+/* Resumes one that is paused, if it is to be woken by those who use it; any other stays as it is.
+ * Returns before it runs. */
+int sandbox_go_on_for_use(struct sandbox *sb, struct error *err);
 
 /* wake.c */
 /* Starts a sandbox that is stopped, if it is to be woken by those who connect to it. NOT_RUNNING

@@ -20,6 +20,14 @@ void tally_started(struct sandbox *sb)
     sb->tally.unsaved = true;
 }
 
+void tally_resumed(struct sandbox *sb)
+{
+    if (sb->tally.since_ms != 0) /* it did not stand still after all */
+        return;
+    sb->tally.since_ms = sb->tally.seen_ms = time_now_ms();
+    sb->tally.unsaved = true;
+}
+
 static void ended(struct sandbox *sb, int64_t when_ms)
 {
     struct tally *tally = &sb->tally;
@@ -38,7 +46,7 @@ void tally_stopped(struct sandbox *sb)
 
 void tally_recovered(struct sandbox *sb)
 {
-    if (!sb->up) /* since when nobody knows */
+    if (!sb->up || sb->paused) /* since when nobody knows */
         ended(sb, sb->tally.seen_ms);
     else if (sb->tally.since_ms == 0)
         tally_started(sb);

@@ -228,8 +228,7 @@ static int apply_once(struct sandbox *sb, struct error *err)
 
 static bool in_between(const struct sandbox *sb)
 {
-    return !sb->gone && (sb->status == SANDBOX_CREATING || sb->status == SANDBOX_STARTING ||
-                         sb->status == SANDBOX_STOPPING);
+    return !sb->gone && (sandbox_comes_up(sb) || sandbox_comes_down(sb));
 }
 
 static int check_alive(const struct sandbox *sb, struct error *err)

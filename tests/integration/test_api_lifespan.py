@@ -354,7 +354,7 @@ def test_the_command_line(server):
     ({"maxAge": "1 day"}, "INVALID_DURATION", "spec.lifecycle.maxAge"),
     ({"expires": "2001-01-01T00:00:00Z"}, "INVALID_ARGUMENT", "is past"),
     ({"expires": "tomorrow"}, "INVALID_ARGUMENT", "spec.lifecycle.expires"),
-    ({"onExpire": "pause"}, "INVALID_ARGUMENT", "neither"),
+    ({"onExpire": "sleep"}, "INVALID_ARGUMENT", "none of"),
     ({"idle": "1h"}, "UNKNOWN_FIELD", "idle"),
     ({"ttl": True}, "INVALID_ARGUMENT", "spec.lifecycle.ttl"),
     ([], "INVALID_ARGUMENT", "spec.lifecycle"),

@@ -47,6 +47,7 @@ static bool reuse(struct http_exchange *x, const struct api_call *call, const ch
                                       &info, &ignored) < 0)
         return false;
     if (info.status == SANDBOX_STOPPED || info.status == SANDBOX_STOPPING ||
+        info.status == SANDBOX_PAUSED || info.status == SANDBOX_PAUSING ||
         info.status == SANDBOX_FAILED)
         return sandboxes_start(call->api->sandboxes, call->workspace, name, call->principal.name,
                                http_arena(x), &info, &ignored) == 0 ||

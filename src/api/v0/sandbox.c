@@ -111,6 +111,12 @@ int v0_sandbox_resume(struct http_exchange *x, const struct route_params *params
     return change(x, params, ctx, sandboxes_resume, err);
 }
 
+int v0_sandbox_pause(struct http_exchange *x, const struct route_params *params, void *ctx,
+                     struct error *err)
+{
+    return change(x, params, ctx, sandboxes_pause, err);
+}
+
 int v0_sandbox_stop(struct http_exchange *x, const struct route_params *params, void *ctx,
                     struct error *err)
 {

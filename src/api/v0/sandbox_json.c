@@ -117,9 +117,10 @@ yyjson_mut_val *sandbox_json(struct arena *arena, yyjson_mut_doc *doc,
 
 /* Only the statuses that such an answer can have are sentences of their own. */
 static const char *const change_messages[SANDBOX_STATUS_COUNT] = {
-    [SANDBOX_STARTING] = "Sandbox is starting",      [SANDBOX_RUNNING] = "Sandbox is running",
-    [SANDBOX_STOPPING] = "Sandbox is stopping",      [SANDBOX_STOPPED] = "Sandbox is stopped",
-    [SANDBOX_DELETING] = "Sandbox is being deleted",
+    [SANDBOX_STARTING] = "Sandbox is starting",    [SANDBOX_RUNNING] = "Sandbox is running",
+    [SANDBOX_STOPPING] = "Sandbox is stopping",    [SANDBOX_STOPPED] = "Sandbox is stopped",
+    [SANDBOX_PAUSING] = "Sandbox is being paused", [SANDBOX_PAUSED] = "Sandbox is paused",
+    [SANDBOX_RESUMING] = "Sandbox is resuming",    [SANDBOX_DELETING] = "Sandbox is being deleted",
 };
 
 void sandbox_change_json(yyjson_mut_doc *doc, yyjson_mut_val *root, const struct sandbox_info *info)

@@ -241,6 +241,7 @@ static void test_statuses(void **state)
 {
     assert_string_equal(blaxel_status(SANDBOX_CREATING), "DEPLOYING");
     assert_string_equal(blaxel_status(SANDBOX_STOPPED), "DEACTIVATED");
+    assert_string_equal(blaxel_status(SANDBOX_PAUSED), "DEACTIVATED");
     for (int i = 0; i < SANDBOX_STATUS_COUNT; i++)
         assert_non_null(blaxel_status((enum sandbox_status)i));
 }

@@ -168,7 +168,7 @@ static void updates_refused(void **state)
          "spec.lifecycle.maxAge"},
         {"{\"spec\":{\"lifecycle\":{\"expires\":\"soon\"}}}", ERROR_INVALID_ARGUMENT,
          "spec.lifecycle.expires"},
-        {"{\"spec\":{\"lifecycle\":{\"onExpire\":\"pause\"}}}", ERROR_INVALID_ARGUMENT,
+        {"{\"spec\":{\"lifecycle\":{\"onExpire\":\"sleep\"}}}", ERROR_INVALID_ARGUMENT,
          "spec.lifecycle.onExpire"},
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {

@@ -69,6 +69,8 @@ static void test_no_end(void **state)
     assert_false(lifespan_next(&idle, &stopped, &now, &end));
     assert_false(lifespan_next(&(struct lifespan){.ttl_s = 1, .on_expire = LIFESPAN_STOP}, &stopped,
                                &now, &end));
+    assert_false(lifespan_next(&(struct lifespan){.ttl_s = 1, .on_expire = LIFESPAN_PAUSE},
+                               &stopped, &now, &end));
     /* What deletes comes for stopped ones too. */
     assert_true(
         lifespan_next(&(struct lifespan){.ttl_s = 200, .idle_s = 60}, &stopped, &now, &end));
@@ -207,7 +209,10 @@ static void test_words(void **state)
     assert_string_equal(why, "its date, 2023-10-10T15:30:00Z, has come");
     assert_int_equal(lifespan_action_parse("delete", &action, &err), 0);
     assert_int_equal(action, LIFESPAN_DELETE);
-    assert_int_equal(lifespan_action_parse("pause", &action, &err), -1);
+    assert_int_equal(lifespan_action_parse("pause", &action, &err), 0);
+    assert_int_equal(action, LIFESPAN_PAUSE);
+    assert_string_equal(lifespan_action_done(action), "paused");
+    assert_int_equal(lifespan_action_parse("sleep", &action, &err), -1);
     assert_non_null(strstr(err.message, "onExpire"));
     assert_null(lifespan_action_text(LIFESPAN_AS_USUAL));
 }
