@@ -139,7 +139,9 @@ def test_a_dash_in_a_name_is_no_clients_id(server, box):
 def test_bad_creates_are_told(server, box):
     for body in ({"metadata": {"a": 1}}, {"timeout": -1}, {"timeout": "x"}, {"envVars": {"A": 1}},
                  {"envVars": {"not a name": ""}}, {"network": {"allowOut": [1]}}, {"metadata": {"a": "x" * 40000}},
-                 {"autoResume": {"enabled": True}}, {"volumeMounts": [{"name": "a", "path": "/a"}]}):
+                 {"autoResume": {"enabled": True}}, {"autoPause": 1}, {"autoPauseMemory": "no"},
+                 {"autoPause": True, "autoPauseMemory": False, "autoResume": {"enabled": True}},
+                 {"volumeMounts": [{"name": "a", "path": "/a"}]}):
         answer = box.control("POST", "/v2/sandboxes", {"templateID": "base", **body})
         assert answer.status in (400, 413) and answer.json()["code"] == answer.status, (body, answer)
         assert answer.json()["message"]
@@ -155,6 +157,31 @@ def test_the_first_generation_of_routes(server, box):
     assert logs["logs"] and logs["logEntries"]
     assert box.control("GET", "/templates/aliases/base").status == 200
     assert box.control("GET", "/templates/aliases/nope").json()["code"] == 404
+
+
+def test_paused_with_and_without_memory(server):
+    made = Box(server)
+    path = f"/sandboxes/{made.id}"
+    state = lambda: server.sandbox(made.id).status()  # noqa: E731
+    born = server.sandbox(made.id).init_start_time()
+    for body in (None, {}, {"memory": True}):
+        assert made.control("POST", f"{path}/pause", body).status == 204
+        assert state() == "paused" and made.control("GET", path).json()["state"] == "paused"
+        assert made.control("POST", f"{path}/pause", body).status == 409
+        assert made.call("GET", "/health").status == 502
+        assert made.control("POST", f"/v2{path}/connect", {"timeout": 900}).status == 201
+        assert server.sandbox(made.id).init_start_time() == born
+    assert made.control("POST", f"{path}/pause", {"memory": 1}).status == 400
+    # Only the files: by the pause, or by who comes back.
+    assert made.control("POST", f"{path}/pause", {"memory": False}).status == 204
+    assert state() == "stopped" and made.control("GET", path).json()["state"] == "paused"
+    assert made.control("POST", f"{path}/resume", {"timeout": 900}).status == 201
+    second = server.sandbox(made.id).init_start_time()
+    assert second != born
+    assert made.control("POST", f"{path}/pause", {}).status == 204
+    assert made.control("POST", f"/v2{path}/connect", {"timeout": 900, "memory": False}).status == 201
+    assert server.sandbox(made.id).init_start_time() not in (born, second)
+    made.kill()
 
 
 def test_what_was_made_outlives_the_server(server_factory):

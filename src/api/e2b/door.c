@@ -66,7 +66,9 @@ static int ready(struct http_exchange *x, const struct api *api, struct sandbox_
                  struct error *err)
 {
     struct arena *arena = http_arena(x);
-    if (info->status == SANDBOX_STOPPED && wake(x, api, info, err) < 0)
+    bool stands = info->status == SANDBOX_STOPPED || info->status == SANDBOX_PAUSED ||
+                  info->status == SANDBOX_PAUSING;
+    if (stands && wake(x, api, info, err) < 0)
         return -1;
     if (info->status != SANDBOX_RUNNING &&
         sandboxes_settle(api->sandboxes, info->workspace, info->id, arena, info, err) < 0)

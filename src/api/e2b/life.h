@@ -2,9 +2,10 @@
 #pragma once
 
 /*
- * What E2B's and Scalebox's clients do with a sandbox's life. A time-out is its ttl. One that is
- * paused keeps its files and ends by nothing: where its ttl would delete it, that is taken off
- * before it is stopped, and set again when somebody comes back.
+ * What E2B's and Scalebox's clients do with a sandbox's life. A time-out is its ttl. Paused is, for
+ * them, one that stands still with its memory and one that is stopped, of which only the files are
+ * kept. It ends by nothing: where its ttl would delete it, that is taken off before, and set again
+ * when somebody comes back.
  */
 
 #include "api/call.h"
@@ -13,9 +14,9 @@
 /* Its time counts from now; 0: no end. */
 int e2b_set_timeout(struct http_exchange *x, const struct api_call *call, const char *id,
                     int64_t seconds, struct error *err);
-/* Returns when it stands still. CONFLICT when it does already. */
-int e2b_pause(struct http_exchange *x, const struct api_call *call, struct sandbox_info *info,
-              struct error *err);
-/* 1: it is being resumed; 0: it runs. */
-int e2b_come_back(struct http_exchange *x, const struct api_call *call, struct sandbox_info *info,
-                  struct error *err);
+/* Returns when it stands still; memory false: when it is stopped. CONFLICT when it is already. */
+int e2b_pause(struct http_exchange *x, const struct api_call *call, bool memory,
+              struct sandbox_info *info, struct error *err);
+/* 1: it is being resumed; 0: it runs. memory false: what it has in memory is dropped before. */
+int e2b_come_back(struct http_exchange *x, const struct api_call *call, bool memory,
+                  struct sandbox_info *info, struct error *err);

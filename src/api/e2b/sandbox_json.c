@@ -19,6 +19,8 @@ const char *e2b_state(const struct sandbox_info *info)
     switch (info->status) {
     case SANDBOX_STOPPED:
     case SANDBOX_STOPPING:
+    case SANDBOX_PAUSED:
+    case SANDBOX_PAUSING:
     case SANDBOX_FAILED:
         return "paused";
     default:
@@ -106,7 +108,8 @@ static void add_lifecycle(yyjson_mut_doc *doc, yyjson_mut_val *object,
                           const struct sandbox_info *info)
 {
     yyjson_mut_val *lifecycle = yyjson_mut_obj_add_obj(doc, object, "lifecycle");
-    bool pauses = info->lifespan.on_expire == LIFESPAN_STOP;
+    bool pauses =
+        info->lifespan.on_expire == LIFESPAN_STOP || info->lifespan.on_expire == LIFESPAN_PAUSE;
     yyjson_mut_obj_add_str(doc, lifecycle, "onTimeout", pauses ? "pause" : "kill");
     yyjson_mut_obj_add_bool(doc, lifecycle, "autoResume", info->lifespan.wake);
 }

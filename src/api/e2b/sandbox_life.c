@@ -16,9 +16,6 @@
 #include "api/e2b_network.h"
 #include "api/v0/security_json.h"
 #include "base/limits.h"
-#include "loop/co.h"
-
-enum { STOP_POLL_MS = 5, STOP_MAX_MS = 60 * 1000 };
 
 int e2b_set_timeout(struct http_exchange *x, const struct api_call *call, const char *id,
                     int64_t seconds, struct error *err)
@@ -71,37 +68,56 @@ int e2b_sandbox_refresh(struct http_exchange *x, const struct route_params *para
 
 /* --- pausing --- */
 
-static int wait_stopped(struct http_exchange *x, const struct api_call *call, const char *id,
-                        struct error *err)
+/* What it comes to may be another thing than was asked for: then its newest event says why. */
+static int wait_paused(struct http_exchange *x, const struct api_call *call,
+                       struct sandbox_info *info, struct error *err)
 {
-    for (int64_t waited = 0; waited < STOP_MAX_MS; waited += STOP_POLL_MS) {
-        struct arena *arena = arena_new();
-        struct sandbox_info info;
-        int rc = sandboxes_get(call->api->sandboxes, call->workspace, id, arena, &info, err);
-        bool over = rc < 0 || info.status != SANDBOX_STOPPING;
-        arena_free(arena);
-        if (over)
-            return rc;
-        if (co_sleep(http_loop(x), STOP_POLL_MS, err) < 0)
-            return -1;
-    }
-    return error_set(err, ERROR_UNAVAILABLE, "the sandbox is still being paused");
+    if (sandboxes_rest(call->api->sandboxes, call->workspace, info->id, http_arena(x), info, err) <
+        0)
+        return -1;
+    if (strcmp(e2b_state(info), "paused") == 0)
+        return 0;
+    return error_set(err, ERROR_UNAVAILABLE, "the sandbox could not be paused: %s",
+                     info->event_count > 0 ? info->events[info->event_count - 1].message
+                                           : "somebody resumed it");
 }
 
-int e2b_pause(struct http_exchange *x, const struct api_call *call, struct sandbox_info *info,
-              struct error *err)
+static int stand_still(struct http_exchange *x, const struct api_call *call, bool memory,
+                       struct sandbox_info *info, struct error *err)
 {
+    struct sandboxes *s = call->api->sandboxes;
+    const char *actor = call->principal.name;
+    int rc = memory ? sandboxes_pause(s, call->workspace, info->id, actor, http_arena(x), info, err)
+                    : sandboxes_stop(s, call->workspace, info->id, actor, http_arena(x), info, err);
+    if (rc == 0)
+        return wait_paused(x, call, info, err);
+    if (err->code == ERROR_NOT_RUNNING)
+        err->code = ERROR_CONFLICT;
+    return -1;
+}
+
+/* Whether its time-out would end it for good while it is paused. */
+static bool would_go(const struct sandbox_info *info)
+{
+    return info->lifespan.ttl_s != 0 && info->lifespan.on_expire != LIFESPAN_STOP &&
+           info->lifespan.on_expire != LIFESPAN_PAUSE;
+}
+
+int e2b_pause(struct http_exchange *x, const struct api_call *call, bool memory,
+              struct sandbox_info *info, struct error *err)
+{
+    struct error ignored;
+    int64_t ttl_s = info->lifespan.ttl_s;
+    bool goes = would_go(info);
     if (strcmp(e2b_state(info), "paused") == 0)
         return error_set(err, ERROR_CONFLICT, "sandbox \"%s\" is paused already", info->id);
-    if (info->lifespan.on_expire != LIFESPAN_STOP && e2b_set_timeout(x, call, info->id, 0, err) < 0)
+    if (goes && e2b_set_timeout(x, call, info->id, 0, err) < 0)
         return -1;
-    if (sandboxes_stop(call->api->sandboxes, call->workspace, info->id, call->principal.name,
-                       http_arena(x), info, err) < 0) {
-        if (err->code == ERROR_NOT_RUNNING)
-            err->code = ERROR_CONFLICT;
-        return -1;
-    }
-    return wait_stopped(x, call, info->id, err);
+    if (stand_still(x, call, memory, info, err) == 0)
+        return 0;
+    if (goes && err->code != ERROR_CONFLICT) /* else somebody else has paused it */
+        e2b_set_timeout(x, call, info->id, ttl_s, &ignored);
+    return -1;
 }
 
 int e2b_sandbox_pause(struct http_exchange *x, const struct route_params *params, void *ctx,
@@ -110,23 +126,40 @@ int e2b_sandbox_pause(struct http_exchange *x, const struct route_params *params
     const struct api_call *call = ctx;
     struct sandbox_info info;
     yyjson_val *body;
-    if (api_json_body(x, &body, err) < 0 ||
+    bool memory = true;
+    if (api_json_body(x, &body, err) < 0 || member_bool(body, "", "memory", &memory, err) < 0 ||
         e2b_sandbox_find(x, call, route_param(params, "name"), &info, err) < 0)
         return -1;
-    if (e2b_pause(x, call, &info, err) < 0)
+    if (e2b_pause(x, call, memory, &info, err) < 0)
         return -1;
     return e2b_reply_nothing(x, err);
 }
 
 /* --- coming back --- */
 
-int e2b_come_back(struct http_exchange *x, const struct api_call *call, struct sandbox_info *info,
-                  struct error *err)
+/* What it had in memory is to go: then it comes back as one that was stopped. */
+static int drop_memory(struct http_exchange *x, const struct api_call *call,
+                       struct sandbox_info *info, struct error *err)
+{
+    struct sandboxes *s = call->api->sandboxes;
+    struct error why = {0};
+    if (info->status != SANDBOX_PAUSED ||
+        sandboxes_stop(s, call->workspace, info->id, call->principal.name, http_arena(x), info,
+                       &why) == 0)
+        return sandboxes_rest(s, call->workspace, info->id, http_arena(x), info, err);
+    *err = why;
+    return why.code == ERROR_NOT_RUNNING ? 0 : -1;
+}
+
+int e2b_come_back(struct http_exchange *x, const struct api_call *call, bool memory,
+                  struct sandbox_info *info, struct error *err)
 {
     struct error why = {0};
     if (strcmp(e2b_state(info), "running") == 0)
         return 0;
-    if (info->status == SANDBOX_STOPPING && wait_stopped(x, call, info->id, err) < 0)
+    if (sandboxes_rest(call->api->sandboxes, call->workspace, info->id, http_arena(x), info, err) <
+            0 ||
+        (!memory && drop_memory(x, call, info, err) < 0))
         return -1;
     if (sandboxes_resume(call->api->sandboxes, call->workspace, info->id, call->principal.name,
                          http_arena(x), info, &why) < 0) {
@@ -152,8 +185,10 @@ int e2b_sandbox_connect(struct http_exchange *x, const struct route_params *para
     const struct api_call *call = ctx;
     struct sandbox_info info;
     yyjson_val *body;
+    bool memory = true;
     int64_t seconds = E2B_TIMEOUT_DEFAULT_S;
     if (api_json_body(x, &body, err) < 0 || e2b_timeout_from_json(body, &seconds, err) < 0 ||
+        member_bool(body, "", "memory", &memory, err) < 0 ||
         e2b_sandbox_find(x, call, route_param(params, "name"), &info, err) < 0)
         return -1;
     bool running = strcmp(e2b_state(&info), "running") == 0;
@@ -163,7 +198,7 @@ int e2b_sandbox_connect(struct http_exchange *x, const struct route_params *para
     if (has_end && (!running || !is_second_generation(x) || is_longer(&info, seconds)) &&
         e2b_set_timeout(x, call, info.id, seconds, err) < 0)
         return -1;
-    int resumed = e2b_come_back(x, call, &info, err);
+    int resumed = e2b_come_back(x, call, memory, &info, err);
     if (resumed < 0)
         return -1;
     return e2b_reply_handle(x, call, resumed > 0 ? 201 : 200, info.id, err);
@@ -176,14 +211,16 @@ int e2b_sandbox_resume(struct http_exchange *x, const struct route_params *param
     const struct api_call *call = ctx;
     struct sandbox_info info;
     yyjson_val *body;
+    bool memory = true;
     int64_t seconds = E2B_TIMEOUT_DEFAULT_S;
     if (api_json_body(x, &body, err) < 0 || e2b_timeout_from_json(body, &seconds, err) < 0 ||
+        member_bool(body, "", "memory", &memory, err) < 0 ||
         e2b_sandbox_find(x, call, route_param(params, "name"), &info, err) < 0)
         return -1;
     if (strcmp(e2b_state(&info), "running") == 0)
         return error_set(err, ERROR_CONFLICT, "sandbox \"%s\" is running already", info.id);
     if (e2b_set_timeout(x, call, info.id, seconds, err) < 0 ||
-        e2b_come_back(x, call, &info, err) < 0)
+        e2b_come_back(x, call, memory, &info, err) < 0)
         return -1;
     return e2b_reply_handle(x, call, 201, info.id, err);
 }

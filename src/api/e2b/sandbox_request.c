@@ -36,10 +36,11 @@ int e2b_metadata_from_json(yyjson_val *body, struct e2b_spec *spec, struct error
 
 static int read_lifecycle(yyjson_val *body, struct e2b_create_request *request, struct error *err)
 {
-    bool pauses = false, wakes = false;
+    bool pauses = false, memory = true, wakes = false;
     yyjson_val *resume = NULL;
     int64_t timeout_s = E2B_TIMEOUT_DEFAULT_S;
     if (member_bool(body, "", "autoPause", &pauses, err) < 0 ||
+        member_bool(body, "", "autoPauseMemory", &memory, err) < 0 ||
         member_object(body, "", "autoResume", &resume, err) < 0 ||
         member_bool(resume, "autoResume", "enabled", &wakes, err) < 0 ||
         e2b_timeout_from_json(body, &timeout_s, err) < 0)
@@ -47,10 +48,16 @@ static int read_lifecycle(yyjson_val *body, struct e2b_create_request *request, 
     if (wakes && !pauses)
         return error_set(err, ERROR_INVALID_ARGUMENT,
                          "autoResume: needs autoPause, since nothing else can be resumed");
+    if (wakes && !memory)
+        return error_set(err, ERROR_INVALID_ARGUMENT,
+                         "autoResume: needs autoPauseMemory, since without its memory a sandbox is "
+                         "resumed by connect only");
     request->spec.timeout_s = timeout_s;
     request->lifespan = (struct lifespan){
         .ttl_s = timeout_s,
-        .on_expire = pauses ? LIFESPAN_STOP : LIFESPAN_DELETE,
+        .on_expire = !pauses  ? LIFESPAN_DELETE
+                     : memory ? LIFESPAN_PAUSE
+                              : LIFESPAN_STOP,
         .wake = wakes,
     };
     return 0;

@@ -17,7 +17,8 @@ static const char *const statuses[SANDBOX_STATUS_COUNT] = {
     [SANDBOX_CREATING] = "starting", [SANDBOX_RUNNING] = "running",
     [SANDBOX_STARTING] = "resuming", [SANDBOX_STOPPING] = "pausing",
     [SANDBOX_STOPPED] = "paused",    [SANDBOX_DELETING] = "terminating",
-    [SANDBOX_FAILED] = "failed",
+    [SANDBOX_PAUSING] = "pausing",   [SANDBOX_PAUSED] = "paused",
+    [SANDBOX_RESUMING] = "resuming", [SANDBOX_FAILED] = "failed",
 };
 
 const char *scalebox_status(enum sandbox_status status)
@@ -68,7 +69,7 @@ static void add_times(yyjson_mut_doc *doc, yyjson_mut_val *object, const struct 
     add_time(doc, object, "timeout_at", e2b_end(info));
     add_time(doc, object, "created_at", info->created_ms);
     add_time(doc, object, "updated_at", info->updated_ms);
-    if (info->status == SANDBOX_STOPPED)
+    if (info->status == SANDBOX_STOPPED || info->status == SANDBOX_PAUSED)
         add_time(doc, object, "paused_at", info->updated_ms);
 }
 

@@ -43,7 +43,8 @@ int scalebox_sandbox_connect(struct http_exchange *x, const struct route_params 
     if (seconds == 0 && info.status != SANDBOX_RUNNING && info.lifespan.ttl_s == 0)
         seconds = spec.timeout_s;
     if ((seconds > 0 && e2b_set_timeout(x, call, info.id, seconds, err) < 0) ||
-        e2b_come_back(x, call, &info, err) < 0 || e2b_settle(x, call, info.id, &info, err) < 0)
+        e2b_come_back(x, call, true, &info, err) < 0 ||
+        e2b_settle(x, call, info.id, &info, err) < 0)
         return -1;
     return reply_now(x, call, info.id, err);
 }
@@ -80,7 +81,7 @@ int scalebox_sandbox_pause(struct http_exchange *x, const struct route_params *p
     struct sandbox_info info;
     if (e2b_sandbox_find(x, call, route_param(params, "name"), &info, err) < 0)
         return -1;
-    if (e2b_pause(x, call, &info, err) < 0 && err->code != ERROR_CONFLICT)
+    if (e2b_pause(x, call, true, &info, err) < 0 && err->code != ERROR_CONFLICT)
         return -1;
     return reply_now(x, call, info.id, err);
 }

@@ -44,7 +44,7 @@ static int read_lifespan(yyjson_val *body, struct scalebox_create_request *reque
         return -1;
     request->spec.timeout_s = seconds;
     request->lifespan =
-        (struct lifespan){.ttl_s = seconds, .on_expire = pauses ? LIFESPAN_STOP : LIFESPAN_DELETE};
+        (struct lifespan){.ttl_s = seconds, .on_expire = pauses ? LIFESPAN_PAUSE : LIFESPAN_DELETE};
     return 0;
 }
 

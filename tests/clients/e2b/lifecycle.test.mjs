@@ -66,6 +66,31 @@ test("a pause keeps the files", () =>
     }
   }));
 
+test("a pause keeps what runs, unless only the files are wanted", () =>
+  withSandbox(async (box) => {
+    const counter = await box.commands.run("i=0; while :; do i=$((i + 1)); echo $i > /tmp/count; sleep 0.02; done", {
+      background: true,
+      timeoutMs: 0,
+    });
+    const count = async (of) => Number((await of.commands.run("cat /tmp/count")).stdout);
+    await waitUntil(async () => (await box.files.exists("/tmp/count")) && (await count(box)) > 0, "a count");
+    await box.pause();
+    let back = await Sandbox.connect(box.sandboxId, { timeoutMs: 600_000 });
+    const last = await count(back);
+    await waitUntil(async () => (await count(back)) > last, "the count goes on");
+    assert.ok((await back.commands.list()).some((process) => process.pid === counter.pid));
+    await back.pause({ keepMemory: false });
+    back = await Sandbox.connect(box.sandboxId, { timeoutMs: 600_000 });
+    assert.ok(!(await back.commands.list()).some((process) => process.cmd.includes("/tmp/count")));
+    assert.equal((await back.getInfo()).state, "running");
+  }));
+
+test("a pause that keeps no memory cannot be ended by who comes", () =>
+  assert.rejects(
+    Sandbox.create({ lifecycle: { onTimeout: { action: "pause", keepMemory: false }, autoResume: true } }),
+    /autoResume/,
+  ));
+
 test("one that is to pause at its time-out can be woken by who comes", async () => {
   const box = await Sandbox.create({ timeoutMs: 600_000, lifecycle: { onTimeout: "pause", autoResume: true } });
   try {

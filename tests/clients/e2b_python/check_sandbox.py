@@ -113,10 +113,12 @@ def check_pause():
     box = Sandbox.create(timeout=600)
     try:
         box.files.write("kept", "1")
+        sleeper = box.commands.run("sleep 1000", background=True, timeout=0)
         box.pause()
         assert not box.is_running()
         box = Sandbox.connect(box.sandbox_id)
         assert box.files.read("kept") == "1"
+        assert sleeper.pid in [process.pid for process in box.commands.list()]
         box.set_timeout(300)
         assert box.get_metrics() is not None
     finally:
