@@ -23,10 +23,11 @@ struct entry_names {
 int file_answer_entry(struct file_worker *worker, uint32_t id, const char *path,
                       const struct stat *st, const char *target, struct entry_names *names,
                       struct error *err);
-/* The same with extended attributes (agent/file_attributes.h). */
-int file_answer_entry_with(struct file_worker *worker, uint32_t id, const char *path,
-                           const struct stat *st, const char *target, struct slice attributes,
-                           struct entry_names *names, struct error *err);
+/* The same with where a link leads, and with the extended attributes that begin with the prefix
+ * (NULL: none). `name` is in the directory fd; "": fd itself. */
+int file_answer_whole(struct file_worker *worker, uint32_t id, const char *path, int fd,
+                      const char *name, const struct stat *st, const char *prefix,
+                      struct entry_names *names, struct error *err);
 
 /* The same with what fd (O_PATH will do) is at. */
 int file_answer_fd(struct file_worker *worker, uint32_t id, const char *path, int fd,

@@ -30,16 +30,9 @@ static enum file_type type_of(mode_t mode)
     }
 }
 
-int file_answer_entry(struct file_worker *worker, uint32_t id, const char *path,
-                      const struct stat *st, const char *target, struct entry_names *names,
-                      struct error *err)
-{
-    return file_answer_entry_with(worker, id, path, st, target, (struct slice){0}, names, err);
-}
-
-int file_answer_entry_with(struct file_worker *worker, uint32_t id, const char *path,
-                           const struct stat *st, const char *target, struct slice attributes,
-                           struct entry_names *names, struct error *err)
+static int answer_entry(struct file_worker *worker, uint32_t id, const char *path,
+                        const struct stat *st, const char *target, struct slice attributes,
+                        struct entry_names *names, struct error *err)
 {
     struct file_entry entry = {
         .path = path,
@@ -61,6 +54,13 @@ int file_answer_entry_with(struct file_worker *worker, uint32_t id, const char *
     return file_answer(worker, &file_entry_schema, id, &entry, err);
 }
 
+int file_answer_entry(struct file_worker *worker, uint32_t id, const char *path,
+                      const struct stat *st, const char *target, struct entry_names *names,
+                      struct error *err)
+{
+    return answer_entry(worker, id, path, st, target, (struct slice){0}, names, err);
+}
+
 int file_answer_fd(struct file_worker *worker, uint32_t id, const char *path, int fd,
                    struct error *err)
 {
@@ -71,11 +71,9 @@ int file_answer_fd(struct file_worker *worker, uint32_t id, const char *path, in
     return file_answer_entry(worker, id, path, &st, NULL, &names, err);
 }
 
-/* With where a link leads, and the attributes that were asked for. `name` is in the directory fd;
- * "": fd itself. */
-static int answer_whole(struct file_worker *worker, uint32_t id, const char *path, int fd,
-                        const char *name, const struct stat *st, const char *prefix,
-                        struct entry_names *names, struct error *err)
+int file_answer_whole(struct file_worker *worker, uint32_t id, const char *path, int fd,
+                      const char *name, const struct stat *st, const char *prefix,
+                      struct entry_names *names, struct error *err)
 {
     char target[PATH_BYTES_MAX];
     _cleanup_buf_ struct buf attributes = BUF_INIT(FILE_ATTRIBUTES_MAX);
@@ -86,8 +84,8 @@ static int answer_whole(struct file_worker *worker, uint32_t id, const char *pat
         file_attributes_get(fd, name, prefix, &attributes);
     if (len >= 0)
         target[len] = '\0';
-    return file_answer_entry_with(worker, id, path, st, len >= 0 ? target : NULL,
-                                  (struct slice){attributes.data, attributes.len}, names, err);
+    return answer_entry(worker, id, path, st, len >= 0 ? target : NULL,
+                        (struct slice){attributes.data, attributes.len}, names, err);
 }
 
 int file_stat(struct file_worker *worker, uint32_t id, const void *msg, struct error *err)
@@ -103,7 +101,7 @@ int file_stat(struct file_worker *worker, uint32_t id, const void *msg, struct e
     struct stat st;
     if (fstat(fd, &st) < 0)
         return error_sys(err, "%.200s", ref->path);
-    return answer_whole(worker, id, ref->path, fd, "", &st, ref->attributes, &names, err);
+    return file_answer_whole(worker, id, ref->path, fd, "", &st, ref->attributes, &names, err);
 }
 
 /* One name of a directory. It may be gone by now: then it is not there. */
@@ -116,7 +114,7 @@ static int list_name(struct file_worker *worker, uint32_t id, int dir_fd, const 
             return 0;
         return error_sys(err, "%.200s", name);
     }
-    return answer_whole(worker, id, name, dir_fd, name, &st, attributes, names, err);
+    return file_answer_whole(worker, id, name, dir_fd, name, &st, attributes, names, err);
 }
 
 static int list_names(struct file_worker *worker, uint32_t id, DIR *dir, const struct file_ref *ref,

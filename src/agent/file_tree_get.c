@@ -18,6 +18,7 @@ struct listing {
     uint32_t id;
     uint64_t left;
     bool full;
+    const char *attributes; /* prefix of those that are wanted */
     struct entry_names names;
 };
 
@@ -29,21 +30,16 @@ static enum walk_next list_item(void *ctx, const struct walk_item *item, struct 
         return WALK_STOP;
     }
     listing->left--;
-    char target[PATH_BYTES_MAX];
-    ssize_t len = -1;
-    if (S_ISLNK(item->st.st_mode))
-        len = readlinkat(item->dir_fd, item->name, target, sizeof(target) - 1);
-    if (len >= 0)
-        target[len] = '\0';
-    int sent = file_answer_entry(listing->worker, listing->id, item->path, &item->st,
-                                 len >= 0 ? target : NULL, &listing->names, err);
+    int sent = file_answer_whole(listing->worker, listing->id, item->path, item->dir_fd, item->name,
+                                 &item->st, listing->attributes, &listing->names, err);
     return sent < 0 ? WALK_FAIL : WALK_ON;
 }
 
 int file_tree_get(struct file_worker *worker, uint32_t id, const void *msg, struct error *err)
 {
     const struct file_tree_get *get = msg;
-    struct listing listing = {worker, id, get->entries_max, false, ENTRY_NAMES_INIT};
+    struct listing listing = {worker,          id, get->entries_max, false, get->attributes,
+                              ENTRY_NAMES_INIT};
     if (path_check(get->path, err) < 0)
         return -1;
     if (get->depth < 1 || get->depth > TREE_DEPTH_MAX || get->entries_max > TREE_ENTRIES_MAX)

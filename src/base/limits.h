@@ -179,6 +179,9 @@ enum {
     WATCH_WORKERS_MAX = 16, /* besides FILE_WORKERS_MAX: they stay for long */
     WATCH_DIRS_MAX = 8192,  /* of one watch */
     WATCH_QUEUE_MAX = 1 << 20,
+    WATCHERS_MAX = 1024,              /* of E2B's clients, in one workspace */
+    WATCHER_IDLE_MS = 10 * 60 * 1000, /* that nobody asks one: then it goes */
+    WATCHER_ID_LEN = 20,
     PATTERNS_BYTES_MAX = 8 * 1024,
     FIND_QUERY_MAX = 1024,
     FIND_RESULTS_MAX = 10 * 1000,

@@ -58,15 +58,14 @@ static int read_tree(struct file_transfer *t, const struct file_tree_get *get, s
     return 0;
 }
 
-int sandbox_tree_get(struct sandboxes *s, const char *workspace, const char *name, const char *path,
-                     unsigned depth, size_t entries_max, struct arena *arena,
+int sandbox_tree_get(struct sandboxes *s, const char *workspace, const char *name,
+                     const struct file_tree_get *get, struct arena *arena,
                      struct file_tree *ret_tree, struct error *err)
 {
     _cleanup_transfer_ struct file_transfer *t = NULL;
-    struct file_tree_get get = {path, depth, entries_max};
     if (transfer_open(s, workspace, name, &t, err) < 0)
         return -1;
-    return read_tree(t, &get, arena, ret_tree, err);
+    return read_tree(t, get, arena, ret_tree, err);
 }
 
 /* --- putting --- */
@@ -144,6 +143,7 @@ int sandbox_tree_put(struct sandboxes *s, const char *workspace, const char *nam
         return -1;
     if (ret_tree == NULL)
         return 0;
-    struct file_tree_get get = {root, depth, TREE_ENTRIES_MAX};
+    const struct file_tree_get get = {
+        .path = root, .depth = depth, .entries_max = TREE_ENTRIES_MAX};
     return read_tree(t, &get, arena, ret_tree, err);
 }

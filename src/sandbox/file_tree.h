@@ -22,9 +22,9 @@ struct file_tree {
 /* Bytewise, but '/' before everything else: the order of entries. */
 int file_tree_compare(const char *a, const char *b);
 
-/* depth: 1…TREE_DEPTH_MAX; 1 is the directory's own list. Links are not followed. */
-int sandbox_tree_get(struct sandboxes *s, const char *workspace, const char *name, const char *path,
-                     unsigned depth, size_t entries_max, struct arena *arena,
+/* get->depth: 1…TREE_DEPTH_MAX; 1 is the directory's own list. Links are not followed. */
+int sandbox_tree_get(struct sandboxes *s, const char *workspace, const char *name,
+                     const struct file_tree_get *get, struct arena *arena,
                      struct file_tree *ret_tree, struct error *err);
 
 struct file_tree_put {

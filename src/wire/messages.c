@@ -540,6 +540,7 @@ static const struct wire_field file_tree_fields[] = {
     STR_REQUIRED(1, struct file_tree_get, path, PATH_BYTES_MAX),
     U64(2, struct file_tree_get, depth),
     U64(3, struct file_tree_get, entries_max),
+    STR(4, struct file_tree_get, attributes, NAME_BYTES_MAX),
 };
 SCHEMA(file_tree_schema, FILE_TREE, struct file_tree_get, file_tree_fields);
 

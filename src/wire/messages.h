@@ -751,8 +751,9 @@ struct file_entry {
 
 struct file_tree_get {
     const char *path;
-    uint64_t depth;       /* levels below the root; 1: as FILE_LIST */
-    uint64_t entries_max; /* more are left out, upper levels of a directory first */
+    uint64_t depth;         /* levels below the root; 1: as FILE_LIST */
+    uint64_t entries_max;   /* more are left out, upper levels of a directory first */
+    const char *attributes; /* as file_ref's */
 };
 
 struct file_tree_end {

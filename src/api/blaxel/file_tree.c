@@ -24,8 +24,7 @@ int box_tree_get(struct http_exchange *x, const struct route_params *params, voi
     struct file_place place;
     struct file_tree tree;
     if (box_place(x, params, ctx, BOX_PATH_ABSOLUTE, &place, err) < 0 ||
-        sandbox_tree_get(place.sandboxes, place.workspace, place.sandbox, place.path,
-                         TREE_DEPTH_MAX, TREE_ENTRIES_MAX, http_arena(x), &tree, err) < 0)
+        file_tree_of(x, &place, TREE_DEPTH_MAX, &tree, err) < 0)
         return -1;
     return reply(x, &place, &tree, err);
 }

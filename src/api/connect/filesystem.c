@@ -150,13 +150,15 @@ static int list_dir_method(struct http_exchange *x, const struct connect_box *bo
             return -1;
         return reply_entries(x, box, request.path, items, count, err);
     }
-    if (depth > TREE_DEPTH_MAX)
-        depth = TREE_DEPTH_MAX;
-    if (sandbox_tree_get(s, box->workspace, box->sandbox, request.path, (unsigned)depth,
-                         TREE_ENTRIES_MAX, http_arena(x), &tree, err) < 0)
+    const struct file_tree_get get = {.path = request.path,
+                                      .depth = depth < TREE_DEPTH_MAX ? depth : TREE_DEPTH_MAX,
+                                      .entries_max = TREE_ENTRIES_MAX,
+                                      .attributes = box->attributes};
+    if (sandbox_tree_get(s, box->workspace, box->sandbox, &get, http_arena(x), &tree, err) < 0)
         return -1;
     if (tree.cut && tree.count >= TREE_ENTRIES_MAX)
-        return error_set(err, ERROR_LIMIT_EXCEEDED, "%.200s: more than %d entries", request.path,
+        return error_set(err, ERROR_PAYLOAD_TOO_LARGE,
+                         "%.200s: more than %d entries: ask for fewer levels (depth)", request.path,
                          TREE_ENTRIES_MAX);
     return reply_entries(x, box, request.path, tree.entries, tree.count, err);
 }

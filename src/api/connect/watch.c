@@ -1,62 +1,34 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/*
- * Watching directories.
- *
- * A watcher is a watch whose events are fetched: it holds a connection to the sandbox, and what
- * happens waits there, in the agent's bounded queue, until somebody asks. So a watcher costs this
- * process nothing but its place in a list, which is bounded; one that nobody has asked for a while,
- * or whose sandbox is gone, gives way to the next.
- */
+/* Watching a directory as a stream, and what a watch is told as. */
 
 #include "api/connect/watch.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "api/call.h"
 #include "api/connect/connect.h"
 #include "api/connect/message.h"
-#include "api/connect/watchers.h"
 #include "base/cleanup.h"
-#include "base/limits.h"
-#include "base/names.h"
-#include "sandbox/file_watch.h"
 
-enum { EVENTS_MAX = 1000, WATCHER_IDLE_MS = 10 * 60 * 1000, DRAIN_MS = 1 };
-
-struct watcher {
-    struct watcher *next;
-    char id[WATCHER_ID_LEN + 1];
-    char sandbox[SANDBOX_ID_LEN + 1];
-    char *path;
-    bool include_entry;
-    bool busy; /* somebody is fetching */
-    int64_t used_ms;
-    struct file_transfer *watch;
-};
-
-struct watch_request {
-    const char *path;
-    bool recursive, include_entry;
-};
-
-static int read_request(struct http_exchange *x, const struct connect_box *box, yyjson_val *message,
-                        struct watch_request *ret, struct error *err)
+int watch_request_read(struct http_exchange *x, const struct connect_box *box, yyjson_val *message,
+                       struct watch_request *ret_request, struct error *err)
 {
     const char *text = NULL;
-    *ret = (struct watch_request){0};
+    struct watch_request request = {0};
     if (message_text(message, "", "path", &text, err) < 0 ||
-        message_bool(message, "", "recursive", &ret->recursive, err) < 0 ||
-        message_bool(message, "", "includeEntry", &ret->include_entry, err) < 0)
+        message_bool(message, "", "recursive", &request.recursive, err) < 0 ||
+        message_bool(message, "", "includeEntry", &request.include_entry, err) < 0)
         return -1;
-    return connect_path(box, http_arena(x), text, &ret->path, err);
+    if (connect_path(box, http_arena(x), text, &request.path, err) < 0)
+        return -1;
+    *ret_request = request;
+    return 0;
 }
 
-/* Only directories are watched. */
-static int begin(struct http_exchange *x, const struct connect_box *box,
-                 const struct watch_request *request, struct file_transfer **ret_watch,
-                 struct error *err)
+int watch_request_begin(struct http_exchange *x, const struct connect_box *box,
+                        const struct watch_request *request, struct file_transfer **ret_watch,
+                        struct error *err)
 {
     struct file_entry entry;
     if (connect_look(box, request->path, http_arena(x), &entry, err) < 0)
@@ -67,6 +39,20 @@ static int begin(struct http_exchange *x, const struct connect_box *box,
                             request->recursive, (struct slice){0}, ret_watch, err);
 }
 
+int watch_ended(const struct connect_box *box, struct arena *arena, const char *path,
+                const struct error *why, struct error *err)
+{
+    struct sandbox_info info;
+    if (why->code == ERROR_UNAVAILABLE &&
+        sandboxes_get_by_id(box->api->sandboxes, box->sandbox, arena, &info, NULL) == 0 &&
+        info.status == SANDBOX_RUNNING)
+        return error_set(
+            err, ERROR_FILE_NOT_FOUND,
+            "%.200s is no longer watched: it was removed, or the sandbox was restarted", path);
+    *err = *why;
+    return -1;
+}
+
 /* --- events --- */
 
 static const char *const event_names[] = {
@@ -75,10 +61,9 @@ static const char *const event_names[] = {
     [OP_CHMOD] = "EVENT_TYPE_CHMOD",
 };
 
-/* The name is the path below the watched directory. NULL: an event that they do not know. */
-static yyjson_mut_val *event_json(const struct connect_box *box, struct arena *arena,
-                                  yyjson_mut_doc *doc, const char *root, bool include_entry,
-                                  const struct file_event *event)
+yyjson_mut_val *watch_event_json(const struct connect_box *box, struct arena *arena,
+                                 yyjson_mut_doc *doc, const char *root, bool include_entry,
+                                 const struct file_event *event)
 {
     if (event->op >= ARRAY_LEN(event_names) || event->name == NULL)
         return NULL;
@@ -111,7 +96,7 @@ static int send_event(struct connect_stream *stream, const struct connect_box *b
     yyjson_mut_val *root;
     yyjson_mut_doc *doc = api_json_new(arena, &root);
     yyjson_mut_val *object =
-        event_json(box, arena, doc, request->path, request->include_entry, event);
+        watch_event_json(box, arena, doc, request->path, request->include_entry, event);
     yyjson_mut_obj_add_val(doc, root, "filesystem", object);
     int rc = object == NULL ? 0 : connect_stream_send(stream, doc, err);
     arena_free(arena);
@@ -133,9 +118,11 @@ static int pass_on(struct connect_stream *stream, const struct connect_box *box,
         else if (why.code == ERROR_CANCELLED) {
             *err = why;
             return -1;
-        } else if (why.code != ERROR_TIMEOUT)
-            return connect_stream_end(stream, &why, err);
-        else if (!connect_stream_is_over(stream))
+        } else if (why.code != ERROR_TIMEOUT) {
+            struct error told;
+            watch_ended(box, http_arena(stream->x), request->path, &why, &told);
+            return connect_stream_end(stream, &told, err);
+        } else if (!connect_stream_is_over(stream))
             rc = connect_stream_send_text(stream, slice_of("{\"keepalive\":{}}"), err);
         if (rc < 0)
             return -1;
@@ -153,8 +140,8 @@ int watch_dir_method(struct http_exchange *x, const struct connect_box *box, yyj
     struct watch_request request;
     struct file_transfer *watch;
     if (connect_stream_init(&stream, x, err) < 0 ||
-        read_request(x, box, message, &request, err) < 0 ||
-        begin(x, box, &request, &watch, err) < 0)
+        watch_request_read(x, box, message, &request, err) < 0 ||
+        watch_request_begin(x, box, &request, &watch, err) < 0)
         return -1;
     int rc = connect_stream_start(&stream, err);
     if (rc == 0)
@@ -163,142 +150,4 @@ int watch_dir_method(struct http_exchange *x, const struct connect_box *box, yyj
         rc = pass_on(&stream, box, &request, watch, err);
     file_transfer_end(watch);
     return rc;
-}
-
-/* --- watchers --- */
-
-static void watcher_free(struct watcher *watcher)
-{
-    file_transfer_end(watcher->watch);
-    free(watcher->path);
-    free(watcher);
-}
-
-/* Those that nobody has asked for a while, or whose sandbox is gone. */
-static void expire(const struct api *api, int64_t now)
-{
-    struct watcher **at = &api->watchers->first;
-    while (*at != NULL) {
-        struct watcher *watcher = *at;
-        if (watcher->busy || (now - watcher->used_ms < WATCHER_IDLE_MS &&
-                              sandboxes_has(api->sandboxes, watcher->sandbox))) {
-            at = &watcher->next;
-            continue;
-        }
-        *at = watcher->next;
-        api->watchers->count--;
-        watcher_free(watcher);
-    }
-}
-
-void connect_watchers_release(struct connect_watchers *watchers)
-{
-    while (watchers->first != NULL) {
-        struct watcher *watcher = watchers->first;
-        watchers->first = watcher->next;
-        watcher_free(watcher);
-    }
-    watchers->count = 0;
-}
-
-int create_watcher_method(struct http_exchange *x, const struct connect_box *box,
-                          yyjson_val *message, struct error *err)
-{
-    struct connect_watchers *all = box->api->watchers;
-    struct watch_request request;
-    expire(box->api, loop_now(http_loop(x)));
-    if (all->count >= WATCHERS_MAX)
-        return error_set(err, ERROR_LIMIT_EXCEEDED, "%d watchers are open already", WATCHERS_MAX);
-    if (read_request(x, box, message, &request, err) < 0)
-        return -1;
-    struct watcher *watcher = calloc(1, sizeof(*watcher));
-    if (watcher != NULL)
-        watcher->path = strdup(request.path);
-    if (watcher == NULL || watcher->path == NULL) {
-        free(watcher);
-        return error_sys(err, "a watcher");
-    }
-    if (begin(x, box, &request, &watcher->watch, err) < 0) {
-        watcher_free(watcher);
-        return -1;
-    }
-    random_id(watcher->id, WATCHER_ID_LEN);
-    snprintf(watcher->sandbox, sizeof(watcher->sandbox), "%s", box->sandbox);
-    watcher->include_entry = request.include_entry;
-    watcher->used_ms = loop_now(http_loop(x));
-    watcher->next = all->first;
-    all->first = watcher;
-    all->count++;
-    yyjson_mut_val *root;
-    yyjson_mut_doc *doc = api_json_new(http_arena(x), &root);
-    yyjson_mut_obj_add_strcpy(doc, root, "watcherId", watcher->id);
-    return connect_reply(x, doc, err);
-}
-
-static struct watcher **find(const struct connect_box *box, yyjson_val *message, struct error *err)
-{
-    const char *id = NULL;
-    if (message_text(message, "", "watcherId", &id, err) < 0)
-        return NULL;
-    for (struct watcher **at = &box->api->watchers->first; id != NULL && *at != NULL;
-         at = &(*at)->next)
-        if (strcmp((*at)->id, id) == 0 && strcmp((*at)->sandbox, box->sandbox) == 0)
-            return at;
-    error_set(err, ERROR_WATCHER_NOT_FOUND, "the sandbox has no watcher \"%.40s\"",
-              id == NULL ? "" : id);
-    return NULL;
-}
-
-static int drain(const struct connect_box *box, struct watcher *watcher, struct arena *arena,
-                 yyjson_mut_doc *doc, yyjson_mut_val *events, struct error *err)
-{
-    struct file_event event;
-    for (size_t i = 0; i < EVENTS_MAX; i++) {
-        struct error why = {0};
-        if (file_watch_next(watcher->watch, DRAIN_MS, &event, &why) < 0) {
-            if (why.code == ERROR_TIMEOUT)
-                return 0;
-            *err = why;
-            return -1;
-        }
-        yyjson_mut_val *object =
-            event_json(box, arena, doc, watcher->path, watcher->include_entry, &event);
-        if (object != NULL)
-            yyjson_mut_arr_append(events, object);
-    }
-    return 0;
-}
-
-int get_watcher_events_method(struct http_exchange *x, const struct connect_box *box,
-                              yyjson_val *message, struct error *err)
-{
-    struct watcher **at = find(box, message, err);
-    if (at == NULL)
-        return -1;
-    struct watcher *watcher = *at;
-    yyjson_mut_val *root;
-    yyjson_mut_doc *doc = api_json_new(http_arena(x), &root);
-    yyjson_mut_val *events = yyjson_mut_obj_add_arr(doc, root, "events");
-    if (watcher->busy)
-        return error_set(err, ERROR_CONFLICT, "the watcher's events are being fetched already");
-    watcher->busy = true;
-    int rc = drain(box, watcher, http_arena(x), doc, events, err);
-    watcher->busy = false;
-    watcher->used_ms = loop_now(http_loop(x));
-    return rc < 0 ? -1 : connect_reply(x, doc, err);
-}
-
-int remove_watcher_method(struct http_exchange *x, const struct connect_box *box,
-                          yyjson_val *message, struct error *err)
-{
-    struct watcher **at = find(box, message, err);
-    if (at == NULL)
-        return -1;
-    struct watcher *watcher = *at;
-    if (watcher->busy)
-        return error_set(err, ERROR_CONFLICT, "the watcher's events are being fetched");
-    *at = watcher->next;
-    box->api->watchers->count--;
-    watcher_free(watcher);
-    return connect_reply(x, NULL, err);
 }

@@ -301,6 +301,19 @@ static int tell(void *ctx, const struct code_event *event, struct error *err)
     return send_event(e, end_json, event, err);
 }
 
+/* A run that ends with its sandbox ends in an error for whoever reads its events, and not in a
+ * connection that breaks off. */
+static int tell_broken(struct execution *e, const struct error *why, struct error *err)
+{
+    const struct code_event broken = {.kind = CODE_ERROR,
+                                      .name = slice_of("UnexpectedEndOfExecution"),
+                                      .value = slice_of(why->message),
+                                      .traceback = slice_of(why->message)};
+    if (send_event(e, error_json, &broken, err) < 0)
+        return -1;
+    return send_event(e, end_json, &broken, err);
+}
+
 struct execute_request {
     struct code_run run;
     const char *language; /* of the default context; NULL: another one is meant */
@@ -357,9 +370,11 @@ int e2b_execute(struct http_exchange *x, const struct route_params *params, void
             return -1;
         rc = code_run(call->api->code, &place, &request.run, tell, &e, &why);
     }
-    if (rc < 0) {
+    if (rc < 0 && (!http_started(x) || why.code == ERROR_CANCELLED)) {
         *err = why;
         return -1;
     }
+    if (rc < 0 && tell_broken(&e, &why, err) < 0)
+        return -1;
     return http_reply_end(x, err);
 }

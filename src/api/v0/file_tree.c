@@ -31,12 +31,20 @@ static int reply_tree(struct http_exchange *x, const struct file_place *place,
     return api_reply_json(x, 200, doc, err);
 }
 
+int file_tree_of(struct http_exchange *x, const struct file_place *place, unsigned depth,
+                 struct file_tree *ret_tree, struct error *err)
+{
+    const struct file_tree_get get = {
+        .path = place->path, .depth = depth, .entries_max = TREE_ENTRIES_MAX};
+    return sandbox_tree_get(place->sandboxes, place->workspace, place->sandbox, &get, http_arena(x),
+                            ret_tree, err);
+}
+
 int file_reply_tree(struct http_exchange *x, const struct file_place *place, unsigned depth,
                     struct error *err)
 {
     struct file_tree tree;
-    if (sandbox_tree_get(place->sandboxes, place->workspace, place->sandbox, place->path, depth,
-                         TREE_ENTRIES_MAX, http_arena(x), &tree, err) < 0)
+    if (file_tree_of(x, place, depth, &tree, err) < 0)
         return -1;
     return reply_tree(x, place, &tree, NULL, err);
 }

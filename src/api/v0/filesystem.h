@@ -56,7 +56,10 @@ int file_put_make(struct http_exchange *x, const struct file_place *place,
 int file_wants_recursive(struct http_exchange *x, bool fallback, bool *ret_recursive,
                          struct error *err);
 
-/* The tree at the place, so many levels of it, as the answer. */
+/* The tree at the place, so many levels of it; and the same as the answer. */
+struct file_tree;
+int file_tree_of(struct http_exchange *x, const struct file_place *place, unsigned depth,
+                 struct file_tree *ret_tree, struct error *err);
 int file_reply_tree(struct http_exchange *x, const struct file_place *place, unsigned depth,
                     struct error *err);
 

@@ -474,8 +474,9 @@ static void test_get(void **state)
         struct file_entry entry;
         struct file_tree_end end;
         struct slice payload;
-        client_send(&c, &file_tree_schema, 5,
-                    &(struct file_tree_get){fixture_path(f, "t"), rows[i].depth, rows[i].max});
+        client_send(
+            &c, &file_tree_schema, 5,
+            &(struct file_tree_get){fixture_path(f, "t"), rows[i].depth, rows[i].max, NULL});
         client_expect(&c, &file_entry_schema, 5, &entry);
         assert_int_equal(entry.type, FILE_DIRECTORY);
         int count = 0;
@@ -487,9 +488,10 @@ static void test_get(void **state)
         assert_int_equal(count, rows[i].count);
         assert_int_equal(end.cut, rows[i].cut);
     }
-    client_send(&c, &file_tree_schema, 6, &(struct file_tree_get){fixture_path(f, "t/top"), 1, 1});
+    client_send(&c, &file_tree_schema, 6,
+                &(struct file_tree_get){fixture_path(f, "t/top"), 1, 1, NULL});
     client_expect_error(&c, 6, ERROR_NOT_A_DIRECTORY, NULL);
-    client_send(&c, &file_tree_schema, 6, &(struct file_tree_get){f->dir, 1000, 1});
+    client_send(&c, &file_tree_schema, 6, &(struct file_tree_get){f->dir, 1000, 1, NULL});
     client_expect_error(&c, 6, ERROR_INVALID_ARGUMENT, NULL);
     client_close(&c);
 }
