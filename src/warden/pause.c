@@ -176,17 +176,18 @@ void pause_end(struct sandbox *sandbox)
 
 /* ---- requests ---- */
 
-static int find(struct connection *connection, const char *id, struct sandbox **ret_sandbox,
-                struct error *err)
+/* NULL: none that could be asked. */
+static struct sandbox *find(struct connection *connection, const char *id, struct error *err)
 {
     struct warden *warden = connection->warden;
     struct sandbox *sandbox = sandbox_find(warden, id);
     if (sandbox == NULL || sandbox->state != SANDBOX_RUNNING)
-        return error_set(err, ERROR_NOT_RUNNING, "the sandbox does not run");
-    if (copy_stands_on(warden, id)) /* which has it stand still and go on, in its own time */
-        return error_set(err, ERROR_CONFLICT, "sandbox %s is being copied", id);
-    *ret_sandbox = sandbox;
-    return 0;
+        error_set(err, ERROR_NOT_RUNNING, "the sandbox does not run");
+    else if (copy_stands_on(warden, id)) /* which has it stand still and go on, in its own time */
+        error_set(err, ERROR_CONFLICT, "sandbox %s is being copied", id);
+    else
+        return sandbox;
+    return NULL;
 }
 
 /* For tests that kill the warden between what it writes down and what it does. */
@@ -199,8 +200,8 @@ static void die_if_asked(const struct warden *warden, const char *where)
 int pause_request(struct connection *connection, uint32_t id, const struct warden_ref *request,
                   struct error *err)
 {
-    struct sandbox *sandbox;
-    if (find(connection, request->id, &sandbox, err) < 0)
+    struct sandbox *sandbox = find(connection, request->id, err);
+    if (sandbox == NULL)
         return -1;
     if (sandbox->freezing.fd >= 0)
         return waiter_add(&sandbox->pausers, connection, id, err);
@@ -223,9 +224,9 @@ int pause_request(struct connection *connection, uint32_t id, const struct warde
 int resume_request(struct connection *connection, uint32_t id, const struct warden_ref *request,
                    struct error *err)
 {
-    struct sandbox *sandbox;
+    struct sandbox *sandbox = find(connection, request->id, err);
     struct error given_up;
-    if (find(connection, request->id, &sandbox, err) < 0)
+    if (sandbox == NULL)
         return -1;
     if (sandbox->paused && go_on(sandbox, err) < 0)
         return -1;
