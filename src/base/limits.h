@@ -204,6 +204,8 @@ enum {
     CODE_INTERRUPT_MS = 5 * 1000, /* after an interrupt: then it is killed */
     CODE_TIME_MAX_S = 24 * 3600,  /* a time-out of one run */
 
+    SCALEBOX_PORTS_MAX = 32, /* listed for one sandbox by Scalebox's clients */
+
     /* Networks */
     NET_RULES_MAX = 256,               /* in a list of one policy */
     NET_HEADERS_MAX = 32,              /* that one sandbox's requests are given */

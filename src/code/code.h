@@ -58,6 +58,8 @@ struct code_context {
     const char *user;
     uint64_t pid; /* of its interpreter, in the sandbox */
     uint64_t started_ms;
+    uint64_t runs;   /* that this server knows of */
+    int64_t used_ms; /* Unix time of when somebody last worked in it; 0: not since this server is */
     bool is_default; /* its language's */
     bool busy;       /* something runs in it, as far as this server knows */
     bool dead;       /* its interpreter has ended; the next run starts another */

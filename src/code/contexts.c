@@ -13,6 +13,7 @@
 #include "base/cleanup.h"
 #include "base/limits.h"
 #include "base/names.h"
+#include "base/timetext.h"
 #include "code/state.h"
 #include "sandbox/processes.h"
 
@@ -84,7 +85,7 @@ void context_lost(struct context *c)
 {
     struct box *box = c->box;
     kernel_close(c);
-    if (box == NULL)
+    if (box == NULL || c->ending > 0)
         return;
     for (const struct context *other = box->contexts; other != NULL; other = other->next)
         if (other->link != NULL || other->busy || other->ending > 0)
@@ -117,6 +118,7 @@ int context_lock(struct context *c, struct error *err)
 void context_unlock(struct context *c)
 {
     c->busy = false;
+    c->used_ms = time_now_ms();
     if (c->ending > 0 || c->box == NULL)
         co_cond_wake_all(&c->free);
     else
@@ -384,6 +386,8 @@ static struct code_context about(const struct context *c, struct arena *arena)
                                  .user = c->user == NULL ? "root" : arena_strdup(arena, c->user),
                                  .pid = c->pid,
                                  .started_ms = c->started_ms,
+                                 .runs = c->runs,
+                                 .used_ms = c->used_ms,
                                  .is_default = default_of(c->id) != NULL,
                                  .busy = c->busy,
                                  .dead = !c->started};

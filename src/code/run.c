@@ -493,6 +493,7 @@ int code_run(struct code *code, const struct code_place *place, const struct cod
         context_unlock(c);
         return -1;
     }
+    c->runs++;
     struct running r = {.c = c,
                         .place = place,
                         .number = number,

@@ -47,6 +47,8 @@ struct context {
     size_t env_len;
     unsigned refs;
     uint64_t pid, started_ms;
+    uint64_t runs; /* that were begun here */
+    int64_t used_ms;
     bool started;    /* there is a process, as far as we know */
     bool busy;       /* somebody works with its kernel; the next one waits at `free` */
     unsigned ending; /* so many restart or delete it: the kernel's end is meant, and runs wait */

@@ -52,6 +52,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         CHECK(err.code == ERROR_INVALID_ARGUMENT);
         try_create(arena, (struct slice){arena_dup(arena, body.data, body.len), body.len});
     }
+    size_t len;
+    if (size >= CONNECT_HEADER_SIZE && connect_frame_head(body.data, 1 << 20, &len, &err) == 0)
+        CHECK(data[0] == 0 && len <= 1 << 20);
     arena_free(arena);
     return 0;
 }

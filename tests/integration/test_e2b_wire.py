@@ -45,7 +45,7 @@ def test_broken_envelopes_are_told(box, body):
 
 @pytest.mark.parametrize("method, message, status, code", [
     ("/filesystem.Filesystem/Nope", {}, 404, "unimplemented"),
-    ("/process.Process/StreamInput", {}, 404, "unimplemented"),
+    ("/process.Process/StreamInput", {}, 415, "invalid_argument"),
     ("/filesystem.Filesystem/Stat", {"path": "nope"}, 404, "not_found"),
     ("/filesystem.Filesystem/Stat", {"path": 7}, 400, "invalid_argument"),
     ("/filesystem.Filesystem/Stat", {"path": "../../../../x"}, 400, "invalid_argument"),

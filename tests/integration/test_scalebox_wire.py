@@ -10,6 +10,8 @@ import urllib.parse
 
 import pytest
 
+from cella_server import wait_until
+
 
 @pytest.fixture(scope="module")
 def own_server(request):
@@ -164,11 +166,18 @@ def test_signed_addresses_end(own_server, box):
     ({"metadata": {"a": 1}}, "metadata.a"),
     ({"cpu_count": -1}, "cpu_count"),
     ({"object_storage": {"uri": "s3://x"}}, "object_storage"),
-    ({"custom_ports": [{"port": 1}]}, "custom_ports"),
+    ({"custom_ports": {"port": 1}}, "custom_ports"),
+    ({"custom_ports": [7]}, "custom_ports[0]"),
+    ({"custom_ports": [{"name": "web"}]}, "custom_ports[0].port"),
+    ({"custom_ports": [{"port": 80}, {"port": 80}]}, "custom_ports[1]"),
+    ({"custom_ports": [{"port": 80, "protocol": "UDP"}]}, "UDP"),
+    ({"custom_ports": [{"port": 80, "service_port": 81}]}, "service_port"),
+    ({"custom_ports": [{"port": 80, "is_protected": True}]}, "is_protected"),
+    ({"custom_ports": [{"port": i + 1} for i in range(33)]}, "32 ports"),
 ])
 def test_bad_requests_are_named(own_server, body, words):
     answer = own_server.request("POST", "/v1/sandboxes", body)
-    assert answer.status in (400, 404), answer
+    assert answer.status in (400, 404, 409, 422, 429), answer
     told = answer.json()
     assert told["success"] is False and words in told["message"], told
 
@@ -187,3 +196,110 @@ def test_killing_twice(own_server):
     for name in (made, made, "nosuchsandbox"):
         answer = own_server.request("DELETE", f"/v1/sandboxes/{name}?force=true")
         assert answer.status == 200 and answer.json()["data"]["sandbox_id"] == name
+
+
+# --- StreamInput: a request of several messages ---
+
+INPUT = "/sandboxagent.Process/StreamInput"
+
+
+def start_cat(server, box):
+    """A cat that writes what it reads into a file; its pid."""
+    made = server.request("POST", f"/v0/sandbox/{box['sandbox_id']}/process",
+                          {"command": "cat > /tmp/heard", "stdin": True, "name": "listener"})
+    assert made.status == 200, made
+    return made.json()["pid"]
+
+
+def data(text, kind="stdin"):
+    return frame({"data": {"input": {kind: base64.b64encode(text).decode()}}})
+
+
+def heard(server, box):
+    return call(server, box, "/download/tmp/heard", None, method="GET").body
+
+
+def test_input_in_a_stream(own_server, box):
+    pid = start_cat(own_server, box)
+    body = (frame({"start": {"process": {"pid": pid}}}) + data(b"one\n") + frame({"keepalive": {}})
+            + data("dvě\n".encode()) + data(b"x" * 300000))
+    answer = call(own_server, box, INPUT, body, STREAM)
+    assert answer.status == 200 and frames(answer.body) == [(0, {}), (2, {})]
+    wait_until(lambda: heard(own_server, box) == "one\ndvě\n".encode() + b"x" * 300000, 30, "all of it")
+    assert call(own_server, box, "/sandboxagent.Process/SendSignal",
+                {"process": {"pid": pid}, "signal": "SIGNAL_SIGKILL"}).status == 200
+
+
+@pytest.mark.parametrize("body, code, words", [
+    (data(b"x"), "invalid_argument", "start"),
+    (frame({"start": {"process": {"pid": 999999}}}), "not_found", "999999"),
+    (frame({"start": {}}), "invalid_argument", "process"),
+    (frame({"keepalive": {}})[:-1], "invalid_argument", "cut off"),
+    (struct.pack(">BI", 0, 5), "invalid_argument", "cut off"),
+    (struct.pack(">BI", 0, 2**32 - 1), "invalid_argument", "at most"),
+    (frame({"keepalive": {}}, flags=1), "invalid_argument", "flags"),
+    (frame([1]), "invalid_argument", "object"),
+    (struct.pack(">BI", 0, 1) + b"{", "invalid_argument", ""),
+])
+def test_broken_streams_of_input(own_server, box, body, code, words):
+    answer = call(own_server, box, INPUT, body, STREAM)
+    assert answer.status == 200
+    flags, end = frames(answer.body)[-1]
+    assert flags == 2 and end["error"]["code"] == code and words in end["error"]["message"], end
+
+
+def test_a_stream_of_input_is_one(own_server, box):
+    answer = call(own_server, box, INPUT, {"keepalive": {}})
+    assert answer.status == 415, answer
+
+
+# --- the control plane's code ---
+
+def test_a_context_needs_a_sandbox(own_server, box):
+    other = own_server.request("POST", "/v1/sandboxes", {"template": "base"}).json()["data"]["sandbox_id"]
+    answer = own_server.request("POST", "/v1/contexts", {"language": "bash"})
+    assert answer.status == 400 and "sandbox_id" in answer.json()["message"], answer
+    assert own_server.request("POST", "/v1/sandboxes/default/execute", {"code": "true"}).status == 400
+    made = own_server.request("POST", "/v1/contexts", {"language": "bash"}, {"X-Sandbox-ID": other})
+    assert made.status == 201, made
+    context = made.json()["data"]["id"]
+    # It is that sandbox's, and none of another one.
+    run = {"code": "echo x", "context_id": context}
+    assert own_server.request("POST", f"/v1/sandboxes/{other}/execute", run).json()["data"]["stdout"] == "x\n"
+    answer = own_server.request("POST", f"/v1/sandboxes/{box['sandbox_id']}/execute", run)
+    assert answer.status == 404 and "not found" in answer.json()["message"], answer
+    assert own_server.request("DELETE", f"/v1/contexts/{context}").status == 200
+    assert own_server.request("DELETE", f"/v1/contexts/{context}").status == 404
+    assert own_server.request("DELETE", f"/v1/sandboxes/{other}").status == 200
+
+
+@pytest.mark.parametrize("body, words", [
+    ({}, "code"), ({"code": 7}, "code"), ({"code": "1", "language": "cobol"}, "cobol"),
+    ({"code": "1", "env_vars": {"A": 1}}, "env_vars"), ({"code": "1", "timeout": -1}, "timeout"),
+    ({"code": "1", "context_id": "nope"}, "nope"),
+])
+def test_bad_runs_are_named(own_server, box, body, words):
+    answer = own_server.request("POST", f"/v1/sandboxes/{box['sandbox_id']}/execute", body)
+    assert answer.status in (400, 404), answer
+    assert answer.json()["success"] is False and words in answer.json()["message"], answer
+
+
+@pytest.mark.parametrize("body, words", [
+    ({}, "name"), ({"name": ""}, "name"), ({"name": "a:b"}, "colon"), ({"name": "x", "is_public": True}, "is_public"),
+    ({"name": "x", "ready_command": "true"}, "ready_command"), ({"name": "x", "cpu_count": "many"}, "cpu_count"),
+])
+def test_bad_templates_are_named(own_server, box, body, words):
+    answer = own_server.request("POST", f"/v1/sandboxes/{box['sandbox_id']}/create-template", body)
+    assert answer.status == 400 and words in answer.json()["message"], answer
+
+
+@pytest.mark.parametrize("path, body", [
+    ("/v1/contexts", {"language": "bash"}), ("/v1/sandboxes/{id}/execute", {"code": "true"}),
+    ("/v1/sandboxes/{id}/ports", {"port": 1}), ("/v1/sandboxes/{id}/create-template", {"name": "x"}),
+])
+def test_nobody_gets_in_without_a_key(own_server, box, path, body):
+    answer = own_server.request("POST", path.format(id=box["sandbox_id"]), body, {"Authorization": None})
+    assert answer.status == 401, answer
+    # Nor with the sandbox's token alone.
+    token = {"Authorization": None, "X-Access-Token": box["envd_access_token"]}
+    assert own_server.request("POST", path.format(id=box["sandbox_id"]), body, token).status == 401

@@ -30,6 +30,23 @@ int connect_frame_take(struct slice body, struct slice *ret_message, struct erro
     return 0;
 }
 
+int connect_frame_head(const char head[CONNECT_HEADER_SIZE], size_t max, size_t *ret_len,
+                       struct error *err)
+{
+    uint32_t len;
+    memcpy(&len, head + 1, sizeof(len));
+    len = ntohl(len);
+    if (head[0] != 0)
+        return error_set(err, ERROR_INVALID_ARGUMENT,
+                         "an envelope has the flags 0x%02x: messages are taken uncompressed",
+                         (unsigned char)head[0]);
+    if (len > max)
+        return error_set(err, ERROR_PAYLOAD_TOO_LARGE,
+                         "an envelope announces %u bytes: a message has at most %zu", len, max);
+    *ret_len = len;
+    return 0;
+}
+
 void connect_frame_add(struct buf *out, unsigned flags, struct slice message)
 {
     char header[CONNECT_HEADER_SIZE] = {(char)flags};

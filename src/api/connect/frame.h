@@ -23,4 +23,9 @@ enum { CONNECT_HEADER_SIZE = 5 };
  * for a body that is cut off, holds more, or is compressed. */
 int connect_frame_take(struct slice body, struct slice *ret_message, struct error *err);
 
+/* The head of one of several messages: how long it is. INVALID_ARGUMENT for one that is compressed,
+ * PAYLOAD_TOO_LARGE over max. */
+int connect_frame_head(const char head[CONNECT_HEADER_SIZE], size_t max, size_t *ret_len,
+                       struct error *err);
+
 void connect_frame_add(struct buf *out, unsigned flags, struct slice message);

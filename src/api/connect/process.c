@@ -200,26 +200,42 @@ static int write_all(const struct connect_box *box, const struct process_target 
     return 0;
 }
 
+int process_input_read(struct arena *arena, yyjson_val *message, struct process_input *ret_input,
+                       struct error *err)
+{
+    yyjson_val *object = NULL;
+    struct process_input input = {0};
+    if (message_object(message, "", "input", &object, err) < 0 ||
+        message_bytes(arena, object, "input", "stdin", &input.to_stdin, err) < 0 ||
+        message_bytes(arena, object, "input", "pty", &input.to_pty, err) < 0)
+        return -1;
+    if ((input.to_stdin.data == NULL) == (input.to_pty.data == NULL))
+        return error_set(err, ERROR_INVALID_ARGUMENT, "input: give stdin, or pty");
+    *ret_input = input;
+    return 0;
+}
+
+int process_input_give(const struct connect_box *box, const struct process_target *target,
+                       const struct process_input *input, struct error *err)
+{
+    bool to_pty = input->to_pty.data != NULL;
+    if (to_pty && wants_terminal(target, err) < 0)
+        return -1;
+    if (!to_pty && target->is_terminal)
+        return error_set(err, ERROR_INVALID_ARGUMENT, "the process has a terminal: send pty");
+    return write_all(box, target, to_pty ? input->to_pty : input->to_stdin, err);
+}
+
 static int send_input_method(struct http_exchange *x, const struct connect_box *box,
                              yyjson_val *message, struct error *err)
 {
     struct process_target target;
-    yyjson_val *input = NULL;
-    struct slice to_stdin = {0}, to_pty = {0};
-    if (message_object(message, "", "input", &input, err) < 0 ||
-        message_bytes(http_arena(x), input, "input", "stdin", &to_stdin, err) < 0 ||
-        message_bytes(http_arena(x), input, "input", "pty", &to_pty, err) < 0 ||
-        process_select(box, http_arena(x), message, &target, err) < 0)
+    struct process_input input;
+    if (process_input_read(http_arena(x), message, &input, err) < 0 ||
+        process_select(box, http_arena(x), message, &target, err) < 0 ||
+        process_input_give(box, &target, &input, err) < 0)
         return -1;
-    if ((to_stdin.data == NULL) == (to_pty.data == NULL))
-        return error_set(err, ERROR_INVALID_ARGUMENT, "input: give stdin, or pty");
-    if (to_pty.data != NULL && wants_terminal(&target, err) < 0)
-        return -1;
-    if (to_stdin.data != NULL && target.is_terminal)
-        return error_set(err, ERROR_INVALID_ARGUMENT, "the process has a terminal: send pty");
-    return write_all(box, &target, to_pty.data != NULL ? to_pty : to_stdin, err) < 0
-               ? -1
-               : connect_reply(x, NULL, err);
+    return connect_reply(x, NULL, err);
 }
 
 static int close_stdin_method(struct http_exchange *x, const struct connect_box *box,
@@ -278,6 +294,7 @@ static const struct connect_method methods[] = {
     {"List", CONNECT_UNARY, list_method},
     {"Update", CONNECT_UNARY, update_method},
     {"SendInput", CONNECT_UNARY, send_input_method},
+    {"StreamInput", CONNECT_INPUT, process_stream_input_method},
     {"CloseStdin", CONNECT_UNARY, close_stdin_method},
     {"SendSignal", CONNECT_UNARY, send_signal_method},
 };

@@ -19,8 +19,22 @@ struct process_target {
 int process_select(const struct connect_box *box, struct arena *arena, yyjson_val *message,
                    struct process_target *ret_target, struct error *err);
 
+/* One of the two. */
+struct process_input {
+    struct slice to_stdin, to_pty;
+};
+
+/* {"input": {"stdin" or "pty": base64}}, into the arena. INVALID_ARGUMENT. */
+int process_input_read(struct arena *arena, yyjson_val *message, struct process_input *ret_input,
+                       struct error *err);
+/* Returns when it has been taken. INVALID_ARGUMENT when it is not for what the process has. */
+int process_input_give(const struct connect_box *box, const struct process_target *target,
+                       const struct process_input *input, struct error *err);
+
 int process_start_method(struct http_exchange *x, const struct connect_box *box,
                          yyjson_val *message, struct error *err);
+int process_stream_input_method(struct http_exchange *x, const struct connect_box *box,
+                                yyjson_val *message, struct error *err);
 int process_connect_method(struct http_exchange *x, const struct connect_box *box,
                            yyjson_val *message, struct error *err);
 

@@ -23,9 +23,10 @@ static int check_kind(struct http_exchange *x, const struct connect_method *meth
     static const char *const wanted[] = {
         [CONNECT_UNARY] = "application/json",
         [CONNECT_STREAM] = CONNECT_STREAM_TYPE,
+        [CONNECT_INPUT] = CONNECT_STREAM_TYPE,
     };
     bool is_stream = connect_is_stream(x);
-    if (is_stream == (method->kind == CONNECT_STREAM))
+    if (is_stream == (method->kind != CONNECT_UNARY))
         return 0;
     const char *type = http_header(x, "Content-Type");
     http_set_header(x, "Accept-Post", "%s", wanted[method->kind]);
@@ -93,15 +94,16 @@ int connect_serve(struct http_exchange *x, const struct connect_box *box, const 
                   const struct connect_method *methods, size_t count, const char *method,
                   struct error *err)
 {
-    yyjson_val *message;
+    yyjson_val *message = NULL;
     for (size_t i = 0; i < count; i++) {
         if (strcmp(methods[i].name, method) != 0)
             continue;
         if (check_kind(x, &methods[i], err) < 0 || check_version(x, err) < 0 ||
-            check_encoding(x, err) < 0 || connect_request(x, &message, err) < 0)
+            check_encoding(x, err) < 0 ||
+            (methods[i].kind != CONNECT_INPUT && connect_request(x, &message, err) < 0))
             return -1;
-        return methods[i].kind == CONNECT_STREAM ? methods[i].serve(x, box, message, err)
-                                                 : serve_in_time(x, box, &methods[i], message, err);
+        return methods[i].kind == CONNECT_UNARY ? serve_in_time(x, box, &methods[i], message, err)
+                                                : methods[i].serve(x, box, message, err);
     }
     return error_set(err, ERROR_ROUTE_NOT_FOUND, "%s has no method \"%.60s\" here", service,
                      method);

@@ -6,7 +6,11 @@
 
 #include "api/connect/box.h"
 
-enum connect_kind { CONNECT_UNARY, CONNECT_STREAM };
+enum connect_kind {
+    CONNECT_UNARY,
+    CONNECT_STREAM, /* of answers */
+    CONNECT_INPUT,  /* of requests: the method reads them itself, and its message is NULL */
+};
 
 struct connect_method {
     const char *name;

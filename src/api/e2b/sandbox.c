@@ -54,7 +54,8 @@ int e2b_sandbox_create(struct http_exchange *x, const struct route_params *param
         if (e2b_snapshot_find(x, call, request.spec.template_id, &snapshot, NULL) < 0)
             return error_set(err, ERROR_IMAGE_NOT_FOUND, "template \"%.80s\" not found",
                              request.spec.template_id);
-        if (e2b_snapshot_start(x, call, &snapshot, &request, &info, err) < 0)
+        const struct sandbox_resources same = {0};
+        if (e2b_snapshot_start(x, call, &snapshot, &request, &same, &info, err) < 0)
             return -1;
     }
     return e2b_reply_handle(x, call, 201, info.id, err);

@@ -83,33 +83,44 @@ static int wait_made(struct http_exchange *x, const struct api_call *call, const
     return 0;
 }
 
-int e2b_snapshot_create(struct http_exchange *x, const struct route_params *params, void *ctx,
-                        struct error *err)
+int e2b_snapshot_make(struct http_exchange *x, const struct api_call *call,
+                      const struct sandbox_info *source, const char *name,
+                      const struct sandbox_resources *resources, struct sandbox_info *ret_made,
+                      struct error *err)
 {
-    const struct api_call *call = ctx;
     struct arena *arena = http_arena(x);
-    struct sandbox_info source, made;
     struct e2b_spec spec;
-    yyjson_val *body;
-    const char *name = "";
-    if (api_json_body(x, &body, err) < 0 || member_text(body, "", "name", &name, err) < 0 ||
-        e2b_sandbox_find(x, call, route_param(params, "name"), &source, err) < 0)
-        return -1;
     if (strlen(name) > SNAPSHOT_NAME_MAX || strchr(name, ':') != NULL)
         return error_set(err, ERROR_INVALID_ARGUMENT, "name: at most %d characters, and no colon",
                          SNAPSHOT_NAME_MAX);
-    e2b_spec_read(arena, source.metadata.e2b_spec, &spec);
+    e2b_spec_read(arena, source->metadata.e2b_spec, &spec);
     spec.snapshot = name;
-    spec.source = source.id;
+    spec.source = source->id;
     const struct lifespan_change forever = {.sets = LIFESPAN_SETS_ALL};
     const struct sandbox_clone clone = {.workspace = call->workspace,
-                                        .source = source.id,
+                                        .source = source->id,
+                                        .resources = *resources,
                                         .enabled = &disabled,
                                         .e2b_spec = e2b_spec_text(arena, &spec),
                                         .lifespan = &forever,
                                         .actor = call->principal.name};
-    if (sandboxes_clone(call->api->sandboxes, &clone, arena, &made, err) < 0 ||
-        wait_made(x, call, made.id, &made, err) < 0)
+    if (sandboxes_clone(call->api->sandboxes, &clone, arena, ret_made, err) < 0)
+        return -1;
+    return wait_made(x, call, ret_made->id, ret_made, err);
+}
+
+int e2b_snapshot_create(struct http_exchange *x, const struct route_params *params, void *ctx,
+                        struct error *err)
+{
+    const struct api_call *call = ctx;
+    const struct sandbox_resources same = {0};
+    struct arena *arena = http_arena(x);
+    struct sandbox_info source, made;
+    yyjson_val *body;
+    const char *name = "";
+    if (api_json_body(x, &body, err) < 0 || member_text(body, "", "name", &name, err) < 0 ||
+        e2b_sandbox_find(x, call, route_param(params, "name"), &source, err) < 0 ||
+        e2b_snapshot_make(x, call, &source, name, &same, &made, err) < 0)
         return -1;
     yyjson_mut_val *root;
     yyjson_mut_doc *doc = api_json_new(arena, &root);
@@ -119,7 +130,8 @@ int e2b_snapshot_create(struct http_exchange *x, const struct route_params *para
 
 int e2b_snapshot_start(struct http_exchange *x, const struct api_call *call,
                        const struct sandbox_info *snapshot,
-                       const struct e2b_create_request *request, struct sandbox_info *ret_info,
+                       const struct e2b_create_request *request,
+                       const struct sandbox_resources *resources, struct sandbox_info *ret_info,
                        struct error *err)
 {
     struct arena *arena = http_arena(x);
@@ -128,6 +140,7 @@ int e2b_snapshot_start(struct http_exchange *x, const struct api_call *call,
     spec.template_id = arena_printf(arena, "%s" TAG, snapshot->id);
     const struct sandbox_clone clone = {.workspace = call->workspace,
                                         .source = snapshot->id,
+                                        .resources = *resources,
                                         .enabled = &enabled,
                                         .env = request->env.len > 0 ? &request->env : NULL,
                                         .e2b_spec = e2b_spec_text(arena, &spec),

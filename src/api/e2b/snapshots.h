@@ -10,8 +10,16 @@
 int e2b_snapshot_find(struct http_exchange *x, const struct api_call *call, const char *reference,
                       struct sandbox_info *ret_info, struct error *err);
 
+/* Makes one, and waits until its files are there. name "": none. resources: what differs from the
+ * source's. INVALID_ARGUMENT for a name that cannot be. */
+int e2b_snapshot_make(struct http_exchange *x, const struct api_call *call,
+                      const struct sandbox_info *source, const char *name,
+                      const struct sandbox_resources *resources, struct sandbox_info *ret_made,
+                      struct error *err);
+
 /* A sandbox that begins with its files. */
 int e2b_snapshot_start(struct http_exchange *x, const struct api_call *call,
                        const struct sandbox_info *snapshot,
-                       const struct e2b_create_request *request, struct sandbox_info *ret_info,
+                       const struct e2b_create_request *request,
+                       const struct sandbox_resources *resources, struct sandbox_info *ret_info,
                        struct error *err);

@@ -20,6 +20,7 @@ struct e2b_spec {
     int64_t timeout_s;    /* as it was last set; 0: never */
     const char *snapshot; /* this is no sandbox but a snapshot, with this name; NULL */
     const char *source;   /* … of the sandbox with this id */
+    yyjson_val *ports;    /* that Scalebox's clients have listed (scalebox/ports.h); NULL: none */
 };
 
 /* text NULL: what holds for a sandbox of another API. Text that is broken counts as none. */

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * ContextService and ExecutionService. The client takes a run for good only when it was told a main
- * result, whether there was a value or not, and looks for the count of runs in it; the count is
- * known at the end. So the main result is kept until then, and an empty one stands for none.
+ * Running code: ExecutionService's stream, and the control plane's /execute, which answers in one
+ * piece. The client takes a run for good only when it was told a main result, whether there was a
+ * value or not, and looks for the count of runs in it; the count is known at the end. So the main
+ * result is kept until then, and an empty one stands for none.
  */
 
 #include <string.h>
@@ -12,96 +13,18 @@
 #include "api/call.h"
 #include "api/code_json.h"
 #include "api/connect/connect.h"
+#include "api/connect/service.h"
+#include "api/e2b/sandbox_json.h"
 #include "api/scalebox/chart_json.h"
+#include "api/scalebox/contexts.h"
 #include "api/scalebox/door.h"
 #include "api/scalebox/handlers.h"
+#include "api/scalebox/sandbox_json.h"
+#include "api/v0/code.h"
 #include "api/v0/env.h"
 #include "base/cleanup.h"
+#include "base/limits.h"
 #include "code/code.h"
-
-static struct code_place place_of(const struct connect_box *box)
-{
-    return (struct code_place){box->workspace, box->sandbox, box->actor};
-}
-
-static void add_time(yyjson_mut_doc *doc, yyjson_mut_val *object, const char *key, int64_t ms)
-{
-    char text[TIME_TEXT_SIZE];
-    time_rfc3339(ms, text);
-    yyjson_mut_obj_add_strcpy(doc, object, key, text);
-}
-
-/* An empty text is how the protocol says that there is none. */
-static int text_of(yyjson_val *message, const char *name, const char **ret, struct error *err)
-{
-    if (member_text(message, "", name, ret, err) < 0)
-        return -1;
-    if (*ret != NULL && **ret == '\0')
-        *ret = NULL;
-    return 0;
-}
-
-/* --- contexts --- */
-
-static int create_method(struct http_exchange *x, const struct connect_box *box,
-                         yyjson_val *message, struct error *err)
-{
-    struct code_context_request request = {.user = box->user};
-    struct code_place place = place_of(box);
-    struct code_context context;
-    if (text_of(message, "language", &request.language, err) < 0 ||
-        text_of(message, "cwd", &request.cwd, err) < 0 ||
-        code_context_create(box->api->code, &place, &request, http_arena(x), &context, err) < 0)
-        return -1;
-    yyjson_mut_val *root;
-    yyjson_mut_doc *doc = api_json_new(http_arena(x), &root);
-    yyjson_mut_obj_add_str(doc, root, "id", context.id);
-    yyjson_mut_obj_add_str(doc, root, "language", context.language);
-    json_add_lossy(doc, root, "cwd", slice_of(context.cwd));
-    add_time(doc, root, "createdAt", (int64_t)context.started_ms);
-    yyjson_mut_obj_add_obj(doc, root, "envVars");
-    return connect_reply(x, doc, err);
-}
-
-static int destroy_method(struct http_exchange *x, const struct connect_box *box,
-                          yyjson_val *message, struct error *err)
-{
-    struct code_place place = place_of(box);
-    const char *id = NULL;
-    if (text_of(message, "contextId", &id, err) < 0)
-        return -1;
-    if (id == NULL)
-        return error_set(err, ERROR_INVALID_ARGUMENT, "contextId is required");
-    if (code_context_delete(box->api->code, &place, id, err) < 0)
-        return -1;
-    yyjson_mut_val *root;
-    yyjson_mut_doc *doc = api_json_new(http_arena(x), &root);
-    yyjson_mut_obj_add_bool(doc, root, "success", true);
-    return connect_reply(x, doc, err);
-}
-
-int scalebox_context(struct http_exchange *x, const struct route_params *params, void *ctx,
-                     struct error *err)
-{
-    static const struct {
-        const char *name;
-        int (*serve)(struct http_exchange *x, const struct connect_box *box, yyjson_val *message,
-                     struct error *err);
-    } methods[] = {{"CreateContext", create_method}, {"DestroyContext", destroy_method}};
-    const struct api_call *call = ctx;
-    struct connect_box box;
-    yyjson_val *message;
-    if (scalebox_box(x, call->api, &box, err) < 0)
-        return -1;
-    for (size_t i = 0; i < ARRAY_LEN(methods); i++)
-        if (strcmp(methods[i].name, route_param(params, "method")) == 0)
-            return connect_request(x, &message, err) < 0 ? -1
-                                                         : methods[i].serve(x, &box, message, err);
-    return error_set(err, ERROR_ROUTE_NOT_FOUND, "ContextService has no method \"%.60s\"",
-                     route_param(params, "method"));
-}
-
-/* --- runs --- */
 
 struct execution {
     struct connect_stream stream;
@@ -211,8 +134,8 @@ static int finish(struct execution *e, const struct code_event *event, struct er
     yyjson_mut_val *result = yyjson_mut_obj_get(yyjson_mut_doc_get_root(e->main), "result");
     yyjson_mut_obj_add_int(e->main, result, "exitCode", 0);
     yyjson_mut_obj_add_uint(e->main, result, "executionCount", event->count);
-    add_time(e->main, result, "startedAt", e->started_ms);
-    add_time(e->main, result, "finishedAt", time_now_ms());
+    scalebox_add_time(e->main, result, "startedAt", e->started_ms);
+    scalebox_add_time(e->main, result, "finishedAt", time_now_ms());
     return send_message(e, e->main, err);
 }
 
@@ -245,49 +168,111 @@ static bool is_made_up(const char *context)
     return strncmp(context, "ctx_", 4) == 0;
 }
 
-static int read_run(struct http_exchange *x, yyjson_val *message, struct code_run *ret_run,
-                    struct error *err)
+/* How the stream and the control plane call the same things. */
+struct run_words {
+    const char *context, *env;
+};
+
+static int read_run(struct http_exchange *x, yyjson_val *message, const char *sandbox,
+                    const struct run_words *words, struct code_run *ret_run, struct error *err)
 {
     struct code_run run = {0};
     const char *context = NULL, *language = NULL, *code = NULL;
     yyjson_val *env = NULL;
-    if (text_of(message, "contextId", &context, err) < 0 ||
-        text_of(message, "language", &language, err) < 0 ||
+    if (scalebox_text(message, words->context, &context, err) < 0 ||
+        scalebox_text(message, "language", &language, err) < 0 ||
         member_text(message, "", "code", &code, err) < 0 ||
-        member_object(message, "", "envVars", &env, err) < 0 ||
-        env_from_json(http_arena(x), env, "envVars", &run.env, err) < 0)
+        member_object(message, "", words->env, &env, err) < 0 ||
+        env_from_json(http_arena(x), env, words->env, &run.env, err) < 0)
         return -1;
     run.code = slice_of(code == NULL ? "" : code);
-    if (context != NULL && !is_made_up(context))
-        run.context = context;
-    else
+    if (context == NULL || is_made_up(context))
         run.language = language;
+    else if (scalebox_context_id(sandbox, context, &run.context, err) < 0)
+        return -1;
     *ret_run = run;
     return 0;
 }
 
-int scalebox_execution(struct http_exchange *x, const struct route_params *params, void *ctx,
-                       struct error *err)
+static int execute_method(struct http_exchange *x, const struct connect_box *box,
+                          yyjson_val *message, struct error *err)
 {
-    const struct api_call *call = ctx;
-    struct connect_box box;
-    struct code_run run;
+    static const struct run_words words = {"contextId", "envVars"};
+    struct code *code = box->api->code;
     struct execution e = {.started_ms = time_now_ms(), .arena = http_arena(x)};
-    yyjson_val *message;
-    if (strcmp(route_param(params, "method"), "Execute") != 0)
-        return error_set(err, ERROR_ROUTE_NOT_FOUND, "ExecutionService has no method \"%.60s\"",
-                         route_param(params, "method"));
-    if (scalebox_box(x, call->api, &box, err) < 0 || connect_request(x, &message, err) < 0 ||
-        read_run(x, message, &run, err) < 0 || connect_stream_init(&e.stream, x, err) < 0)
-        return -1;
-    struct code_place place = place_of(&box);
+    struct code_run run;
     struct error why = {0};
+    const struct code_place place = {box->workspace, box->sandbox, box->actor};
+    if (read_run(x, message, box->sandbox, &words, &run, err) < 0 ||
+        connect_stream_init(&e.stream, x, err) < 0 ||
+        (run.context == NULL && scalebox_make_room(code, &place, err) < 0))
+        return -1;
     run.timeout_ms = e.stream.deadline_ms < 0 ? 0 : e.stream.deadline_ms - loop_now(http_loop(x));
-    if (code_run(call->api->code, &place, &run, hear, &e, &why) < 0) {
+    if (code_run(code, &place, &run, hear, &e, &why) < 0) {
         if (e.started)
             return connect_stream_end(&e.stream, &why, err);
         *err = why;
         return -1;
     }
     return connect_stream_end(&e.stream, NULL, err);
+}
+
+int scalebox_execution(struct http_exchange *x, const struct route_params *params, void *ctx,
+                       struct error *err)
+{
+    static const struct connect_method methods[] = {{"Execute", CONNECT_STREAM, execute_method}};
+    const struct api_call *call = ctx;
+    struct connect_box box;
+    if (scalebox_box(x, call->api, &box, err) < 0)
+        return -1;
+    return connect_serve(x, &box, "ExecutionService", methods, ARRAY_LEN(methods),
+                         route_param(params, "method"), err);
+}
+
+/* --- the control plane --- */
+
+/* "default" is what the client says that knows of no sandbox. */
+static int find_sandbox(struct http_exchange *x, const struct api_call *call, const char *name,
+                        struct sandbox_info *ret_info, struct error *err)
+{
+    if (e2b_sandbox_find(x, call, name, ret_info, err) == 0)
+        return 0;
+    if (strcmp(name, "default") != 0 || err->code != ERROR_SANDBOX_NOT_FOUND ||
+        scalebox_only_sandbox(x, call, &name, err) < 0)
+        return -1;
+    return e2b_sandbox_find(x, call, name, ret_info, err);
+}
+
+int scalebox_execute(struct http_exchange *x, const struct route_params *params, void *ctx,
+                     struct error *err)
+{
+    static const struct run_words words = {"context_id", "env_vars"};
+    const struct api_call *call = ctx;
+    struct sandbox_info info;
+    struct code_run run;
+    yyjson_val *body;
+    uint64_t timeout_s = 0;
+    if (api_json_body(x, &body, err) < 0 ||
+        find_sandbox(x, call, route_param(params, "name"), &info, err) < 0 ||
+        read_run(x, body, info.id, &words, &run, err) < 0 ||
+        member_uint(body, "", "timeout", 0, CODE_TIME_MAX_S, &timeout_s, err) < 0)
+        return -1;
+    if (yyjson_obj_get(body, "code") == NULL)
+        return error_set(err, ERROR_INVALID_ARGUMENT, "code is required");
+    run.timeout_ms = (int64_t)timeout_s * 1000;
+    const struct code_place place = {call->workspace, info.id, call->principal.name};
+    if (run.context == NULL && scalebox_make_room(call->api->code, &place, err) < 0)
+        return -1;
+    struct code_reply *reply = code_reply_new(x, CODE_ONE_ANSWER);
+    int rc = code_run(call->api->code, &place, &run, code_reply_listen, reply, err);
+    if (rc == 0) {
+        yyjson_mut_doc *doc;
+        yyjson_mut_val *data = code_reply_object(reply, &doc), *root = yyjson_mut_obj(doc);
+        yyjson_mut_doc_set_root(doc, root);
+        yyjson_mut_obj_add_bool(doc, root, "success", true);
+        yyjson_mut_obj_add_val(doc, root, "data", data);
+        rc = api_reply_json(x, 200, doc, err);
+    }
+    code_reply_free(reply);
+    return rc;
 }

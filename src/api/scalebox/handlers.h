@@ -19,5 +19,15 @@ route_handler scalebox_sandbox_connect, scalebox_sandbox_timeout, scalebox_sandb
 route_handler scalebox_health, scalebox_filesystem, scalebox_process, scalebox_download,
     scalebox_upload;
 
+/* contexts.c */
+route_handler scalebox_context, scalebox_context_create, scalebox_context_get,
+    scalebox_context_delete;
+
 /* code.c */
-route_handler scalebox_context, scalebox_execution;
+route_handler scalebox_execution, scalebox_execute;
+
+/* ports.c */
+route_handler scalebox_port_list, scalebox_port_add, scalebox_port_remove;
+
+/* templates.c */
+route_handler scalebox_template_create;

@@ -22,6 +22,14 @@ const struct route scalebox_routes[] = {
     ROUTE("POST",   "/v1/sandboxes/{name}/pause",   SCOPE_WRITE, scalebox_sandbox_pause),
     ROUTE("POST",   "/v1/sandboxes/{name}/resume",  SCOPE_WRITE, scalebox_sandbox_resume),
     ROUTE("GET",    "/v1/sandboxes/{name}/metrics", SCOPE_READ,  scalebox_sandbox_metrics),
+    ROUTE("POST",   "/v1/sandboxes/{name}/execute", SCOPE_WRITE, scalebox_execute),
+    ROUTE("GET",    "/v1/sandboxes/{name}/ports",   SCOPE_READ,  scalebox_port_list),
+    ROUTE("POST",   "/v1/sandboxes/{name}/ports",   SCOPE_WRITE, scalebox_port_add),
+    ROUTE("DELETE", "/v1/sandboxes/{name}/ports/{port}", SCOPE_WRITE, scalebox_port_remove),
+    ROUTE("POST",   "/v1/sandboxes/{name}/create-template", SCOPE_WRITE, scalebox_template_create),
+    ROUTE("POST",   "/v1/contexts",                 SCOPE_WRITE, scalebox_context_create),
+    ROUTE("GET",    "/v1/contexts/{id}",            SCOPE_READ,  scalebox_context_get),
+    ROUTE("DELETE", "/v1/contexts/{id}",            SCOPE_WRITE, scalebox_context_delete),
 };
 
 /* Who comes here has a sandbox's token, or a signed address, and no key: each handler asks for it. */

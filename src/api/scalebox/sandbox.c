@@ -7,6 +7,7 @@
 
 #include "api/call.h"
 #include "api/e2b/sandbox_json.h"
+#include "api/e2b/snapshots.h"
 #include "api/scalebox/handlers.h"
 #include "api/scalebox/sandbox_json.h"
 #include "api/scalebox/sandbox_request.h"
@@ -15,33 +16,54 @@
 
 enum { PAGE_DEFAULT = 100, PAGE_MAX = 1000 };
 
+/* From a template that was made of a sandbox. */
+static int create_from_snapshot(struct http_exchange *x, const struct api_call *call,
+                                const struct scalebox_create_request *request,
+                                struct sandbox_info *ret_info, struct error *err)
+{
+    struct sandbox_info snapshot;
+    if (e2b_snapshot_find(x, call, request->spec.template_id, &snapshot, NULL) < 0)
+        return error_set(err, ERROR_IMAGE_NOT_FOUND, "template \"%.80s\" not found",
+                         request->spec.template_id);
+    const struct e2b_create_request as_e2b = {.spec = request->spec,
+                                              .env = request->env,
+                                              .lifespan = request->lifespan,
+                                              .network = request->network};
+    return e2b_snapshot_start(x, call, &snapshot, &as_e2b, &request->resources, ret_info, err);
+}
+
+static int create(struct http_exchange *x, const struct api_call *call,
+                  const struct scalebox_create_request *request, struct sandbox_info *ret_info,
+                  struct error *err)
+{
+    const char *image;
+    if (image_resolve(request->spec.template_id, &image, NULL) < 0)
+        return create_from_snapshot(x, call, request, ret_info, err);
+    const struct sandbox_create create = {
+        .workspace = call->workspace,
+        .image = request->spec.template_id,
+        .resources = request->resources,
+        .env = request->env,
+        .metadata = {.display_name = request->name,
+                     .e2b_spec = e2b_spec_text(http_arena(x), &request->spec)},
+        .enabled = true,
+        .lifespan = request->lifespan,
+        .network = request->network,
+        .actor = call->principal.name,
+    };
+    return sandboxes_create(call->api->sandboxes, &create, http_arena(x), ret_info, err);
+}
+
 int scalebox_sandbox_create(struct http_exchange *x, const struct route_params *params, void *ctx,
                             struct error *err)
 {
     const struct api_call *call = ctx;
-    struct arena *arena = http_arena(x);
     struct scalebox_create_request request;
     struct sandbox_info info;
-    const char *image;
     yyjson_val *body;
     if (api_json_body(x, &body, err) < 0 ||
-        scalebox_create_from_json(arena, body, &request, err) < 0)
-        return -1;
-    if (image_resolve(request.spec.template_id, &image, NULL) < 0)
-        return error_set(err, ERROR_IMAGE_NOT_FOUND, "template \"%.80s\" not found",
-                         request.spec.template_id);
-    const struct sandbox_create create = {
-        .workspace = call->workspace,
-        .image = request.spec.template_id,
-        .resources = request.resources,
-        .env = request.env,
-        .metadata = {.display_name = request.name, .e2b_spec = e2b_spec_text(arena, &request.spec)},
-        .enabled = true,
-        .lifespan = request.lifespan,
-        .network = request.network,
-        .actor = call->principal.name,
-    };
-    if (sandboxes_create(call->api->sandboxes, &create, arena, &info, err) < 0 ||
+        scalebox_create_from_json(http_arena(x), body, &request, err) < 0 ||
+        create(x, call, &request, &info, err) < 0 ||
         (!request.is_async && e2b_settle(x, call, info.id, &info, err) < 0))
         return -1;
     return scalebox_reply_sandbox(x, call, 201, &info, err);

@@ -9,6 +9,7 @@
 #include "api/e2b/sandbox_json.h"
 #include "api/e2b/spec.h"
 #include "api/scalebox/door.h"
+#include "api/scalebox/ports.h"
 #include "api/v0/env.h"
 
 enum { MB = 1 << 20, GB = 1 << 30, MILLIS = 1000 };
@@ -41,7 +42,7 @@ static const char *domain_of(struct http_exchange *x, const struct api *api, con
     return arena_printf(http_arena(x), "%s.%s%s", id, api->domain, port ? colon : "");
 }
 
-static void add_time(yyjson_mut_doc *doc, yyjson_mut_val *object, const char *key, int64_t ms)
+void scalebox_add_time(yyjson_mut_doc *doc, yyjson_mut_val *object, const char *key, int64_t ms)
 {
     char text[TIME_TEXT_SIZE];
     time_rfc3339(ms, text);
@@ -65,12 +66,12 @@ static void add_times(yyjson_mut_doc *doc, yyjson_mut_val *object, const struct 
     yyjson_mut_obj_add_int(doc, object, "timeout", timeout_s);
     yyjson_mut_obj_add_int(doc, object, "uptime",
                            running && now > started ? (now - started) / 1000 : 0);
-    add_time(doc, object, "started_at", started);
-    add_time(doc, object, "timeout_at", e2b_end(info));
-    add_time(doc, object, "created_at", info->created_ms);
-    add_time(doc, object, "updated_at", info->updated_ms);
+    scalebox_add_time(doc, object, "started_at", started);
+    scalebox_add_time(doc, object, "timeout_at", e2b_end(info));
+    scalebox_add_time(doc, object, "created_at", info->created_ms);
+    scalebox_add_time(doc, object, "updated_at", info->updated_ms);
     if (info->status == SANDBOX_STOPPED || info->status == SANDBOX_PAUSED)
-        add_time(doc, object, "paused_at", info->updated_ms);
+        scalebox_add_time(doc, object, "paused_at", info->updated_ms);
 }
 
 yyjson_mut_val *scalebox_sandbox_json(struct http_exchange *x, yyjson_mut_doc *doc,
@@ -93,6 +94,9 @@ yyjson_mut_val *scalebox_sandbox_json(struct http_exchange *x, yyjson_mut_doc *d
                                                  : yyjson_mut_obj(doc));
     yyjson_mut_obj_add_val(doc, object, "env_vars", env_to_json(doc, info->env));
     add_resources(doc, object, info);
+    struct scalebox_ports ports;
+    scalebox_ports_read(&spec, &ports);
+    scalebox_ports_json(doc, object, &ports);
     yyjson_mut_obj_add_str(doc, object, "sandbox_domain", domain_of(x, api, info->id));
     if (token)
         yyjson_mut_obj_add_str(doc, object, "envd_access_token",

@@ -6,6 +6,9 @@
 #include "api/call.h"
 #include "sandbox/sandbox.h"
 
+/* A moment, as the clients read it. */
+void scalebox_add_time(yyjson_mut_doc *doc, yyjson_mut_val *object, const char *key, int64_t ms);
+
 /* token: with the sandbox's, which opens it; not in lists. */
 yyjson_mut_val *scalebox_sandbox_json(struct http_exchange *x, yyjson_mut_doc *doc,
                                       const struct api *api, const struct sandbox_info *info,

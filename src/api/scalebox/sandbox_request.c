@@ -9,7 +9,9 @@
 #include "api/blaxel/members.h"
 #include "api/e2b/sandbox_request.h"
 #include "api/e2b_network.h"
+#include "api/scalebox/ports.h"
 #include "api/v0/env.h"
+#include "base/cleanup.h"
 
 enum { CORES_MAX = 1024, MEMORY_MB_MAX = 1 << 24, STORAGE_GB_MAX = 1 << 20 };
 
@@ -25,12 +27,16 @@ static int read_amount(struct arena *arena, yyjson_val *body, const char *name, 
     return 0;
 }
 
-static int read_resources(struct arena *arena, yyjson_val *body, struct sandbox_resources *ret,
-                          struct error *err)
+int scalebox_resources_from_json(struct arena *arena, yyjson_val *body,
+                                 struct sandbox_resources *ret, struct error *err)
 {
-    if (read_amount(arena, body, "cpu_count", CORES_MAX, "", &ret->cpu, err) < 0 ||
-        read_amount(arena, body, "memory_mb", MEMORY_MB_MAX, "Mi", &ret->memory, err) < 0)
+    /* The client makes the second of "memoryMB" where it turns names over by rule. */
+    static const char *const memory[] = {"memory_mb", "memory_m_b"};
+    if (read_amount(arena, body, "cpu_count", CORES_MAX, "", &ret->cpu, err) < 0)
         return -1;
+    for (size_t i = 0; i < ARRAY_LEN(memory); i++)
+        if (read_amount(arena, body, memory[i], MEMORY_MB_MAX, "Mi", &ret->memory, err) < 0)
+            return -1;
     return read_amount(arena, body, "storage_gb", STORAGE_GB_MAX, "Gi", &ret->disk, err);
 }
 
@@ -54,10 +60,27 @@ static int refuse_unknown(yyjson_val *body, struct error *err)
     if (yyjson_is_obj(yyjson_obj_get(body, "object_storage")))
         return error_set(err, ERROR_INVALID_ARGUMENT,
                          "object_storage: buckets cannot be mounted here");
-    if (yyjson_arr_size(yyjson_obj_get(body, "custom_ports")) > 0)
-        return error_set(err, ERROR_INVALID_ARGUMENT,
-                         "custom_ports: every port of a sandbox is reached by getHost(port), "
-                         "without being listed");
+    return 0;
+}
+
+static int read_ports(struct arena *arena, yyjson_val *body, struct e2b_spec *spec,
+                      struct error *err)
+{
+    struct scalebox_ports ports = {0};
+    struct scalebox_port port;
+    yyjson_val *list = NULL, *item;
+    size_t index, max;
+    if (member_array(body, "", "custom_ports", &list, err) < 0)
+        return -1;
+    yyjson_arr_foreach(list, index, max, item)
+    {
+        const char *where = arena_printf(arena, "custom_ports[%zu]", index);
+        if (scalebox_port_from_json(arena, item, where, &port, err) < 0)
+            return -1;
+        if (scalebox_ports_add(&ports, &port, err) < 0)
+            return error_prefix(err, "%s", where);
+    }
+    scalebox_ports_keep(arena, &ports, spec);
     return 0;
 }
 
@@ -75,8 +98,9 @@ int scalebox_create_from_json(struct arena *arena, yyjson_val *body,
         env_from_json(arena, env, "env_vars", &request.env, err) < 0 ||
         member_bool(body, "", "allow_internet_access", &spec->internet, err) < 0 ||
         member_bool(body, "", "is_async", &request.is_async, err) < 0 ||
-        read_resources(arena, body, &request.resources, err) < 0 ||
-        read_lifespan(body, &request, err) < 0 || refuse_unknown(body, err) < 0 ||
+        scalebox_resources_from_json(arena, body, &request.resources, err) < 0 ||
+        read_ports(arena, body, spec, err) < 0 || read_lifespan(body, &request, err) < 0 ||
+        refuse_unknown(body, err) < 0 ||
         e2b_network_request(arena, NULL, spec->internet, &request.network, err) < 0)
         return -1;
     /* Nobody asked for rules: where sandboxes have no network here, they go without. */

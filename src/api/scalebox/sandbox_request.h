@@ -17,6 +17,10 @@ struct scalebox_create_request {
     bool is_async; /* is answered before it runs */
 };
 
+/* "cpu_count", "memory_mb" and "storage_gb"; what is not given stays NULL. */
+int scalebox_resources_from_json(struct arena *arena, yyjson_val *body,
+                                 struct sandbox_resources *ret, struct error *err);
+
 /* Members that mean nothing here (project_id, description) are passed over. INVALID_ARGUMENT names
  * the member that cannot be had. */
 int scalebox_create_from_json(struct arena *arena, yyjson_val *body,

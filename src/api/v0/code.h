@@ -24,4 +24,6 @@ struct code_reply;
 struct code_reply *code_reply_new(struct http_exchange *x, enum code_shape shape);
 code_listener code_reply_listen;
 int code_reply_end(struct code_reply *reply, struct error *err);
+/* The answer in one piece as an object of the document, which has no root yet: for who wraps it. */
+yyjson_mut_val *code_reply_object(struct code_reply *reply, yyjson_mut_doc **ret_doc);
 void code_reply_free(struct code_reply *reply);

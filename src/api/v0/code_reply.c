@@ -215,10 +215,9 @@ static void add_summary(struct code_reply *r, yyjson_mut_val *root)
     }
 }
 
-static int reply_whole(struct code_reply *r, struct error *err)
+yyjson_mut_val *code_reply_object(struct code_reply *r, yyjson_mut_doc **ret_doc)
 {
     yyjson_mut_val *root = yyjson_mut_obj(r->doc);
-    yyjson_mut_doc_set_root(r->doc, root);
     json_add_lossy(r->doc, root, "stdout", (struct slice){r->output[0].data, r->output[0].len});
     json_add_lossy(r->doc, root, "stderr", (struct slice){r->output[1].data, r->output[1].len});
     yyjson_mut_obj_add_int(r->doc, root, "exitCode", r->status);
@@ -229,7 +228,15 @@ static int reply_whole(struct code_reply *r, struct error *err)
     yyjson_mut_obj_add_uint(r->doc, root, "executionCount", r->count);
     yyjson_mut_obj_add_int(r->doc, root, "durationMs", loop_now(http_loop(r->x)) - r->started_ms);
     yyjson_mut_obj_add_bool(r->doc, root, "truncated", r->truncated);
-    return api_reply_json(r->x, 200, r->doc, err);
+    *ret_doc = r->doc;
+    return root;
+}
+
+static int reply_whole(struct code_reply *r, struct error *err)
+{
+    yyjson_mut_doc *doc;
+    yyjson_mut_doc_set_root(r->doc, code_reply_object(r, &doc));
+    return api_reply_json(r->x, 200, doc, err);
 }
 
 /* --- */

@@ -83,3 +83,61 @@ test("a language that is not there", async () => {
   assert.equal(done.success, false);
   assert.match(done.error.value ?? done.error.message, /cobol/);
 });
+
+test("runs without a context are not counted against a limit", async () => {
+  const sandbox = await shared();
+  // The client makes a context for each, and leaves them behind.
+  const run = (i) => sandbox.runCode(`echo ${i}`, { language: "bash" });
+  const done = await Promise.all(Array.from({ length: 40 }, (_, i) => run(i)));
+  assert.deepEqual(done.map((result) => result.stdout), Array.from({ length: 40 }, (_, i) => `${i}\n`));
+});
+
+test("a context that is used stays while others come and go", async () => {
+  const sandbox = await shared();
+  const interpreter = new CodeInterpreter(sandbox, sandbox.connectionConfig, sandbox.api);
+  const context = await interpreter.createCodeContext({ language: "bash" });
+  await interpreter.runCode("kept=yes", { context, language: "bash" });
+  for (let i = 0; i < 4; i += 1) {
+    await Promise.all(Array.from({ length: 5 }, () => sandbox.runCode("true", { language: "bash" })));
+    assert.equal((await interpreter.runCode("echo $kept", { context, language: "bash" })).stdout, "yes\n");
+  }
+  await interpreter.destroyContext(context);
+});
+
+test("executeStream gives what comes as it comes", async () => {
+  const sandbox = await shared();
+  const interpreter = new CodeInterpreter(sandbox, sandbox.connectionConfig, sandbox.api);
+  const seen = [];
+  for await (const event of interpreter.executeStream({ code: "print('a'); 5", language: "python" })) seen.push(event);
+  assert.equal(seen[0].stdout.content, "a\n");
+  assert.equal(seen.at(-1).result.text, "5");
+});
+
+test("in the background", async () => {
+  const sandbox = await shared();
+  const interpreter = new CodeInterpreter(sandbox, sandbox.connectionConfig, sandbox.api);
+  const handle = await interpreter.runCodeAsync("6 * 7", { language: "python" });
+  assert.equal((await handle.wait()).text, "42");
+});
+
+test("a run that takes too long ends", async () => {
+  const sandbox = await shared();
+  const done = await sandbox.runCode("import time\nwhile True: time.sleep(0.1)", {
+    language: "python",
+    requestTimeout: 2000,
+  });
+  assert.equal(done.success, false);
+  assert.equal(done.exitCode, 1);
+});
+
+test("an interpreter with a sandbox of its own", async () => {
+  const interpreter = await CodeInterpreter.create({ timeoutMs: 300_000 });
+  try {
+    const context = await interpreter.createCodeContext({ language: "python" });
+    const done = await interpreter.execute({ code: "print(6 * 7)", language: "python", contextId: context.id });
+    assert.equal(done.stdout, "42\n");
+    assert.deepEqual(interpreter.getContexts().map((item) => item.id), [context.id]);
+  } finally {
+    await interpreter.close();
+  }
+});

@@ -2,6 +2,10 @@
 // Files: whole ones over TLS, everything else over RPC.
 
 import assert from "node:assert/strict";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { test } from "node:test";
 import { sharedSandbox, waitUntil } from "./support.mjs";
 
@@ -134,4 +138,55 @@ test("watchDir streams what happens", async () => {
   await writing;
   assert.match(value.name, /^f\d+$/);
   await events.return();
+});
+
+test("files of this machine, up and down", async () => {
+  // The client looks for a global require, which bundlers give it and modules do not have.
+  globalThis.require = createRequire(import.meta.url);
+  const sandbox = await shared();
+  const folder = mkdtempSync(join(tmpdir(), "cella-test-"));
+  try {
+    writeFileSync(join(folder, "up"), Buffer.from([0, 1, 254, 255]));
+    await sandbox.uploadFile(join(folder, "up"), "/tmp/from-here");
+    const done = await sandbox.downloadFile("/tmp/from-here", join(folder, "a", "down"));
+    assert.equal(done.size, 4);
+    assert.deepEqual([...readFileSync(join(folder, "a", "down"))], [0, 1, 254, 255]);
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+});
+
+test("names with letters and blanks", async () => {
+  const { files } = await shared();
+  for (const path of ["/tmp/žluť 1.txt", "/tmp/a+b&c=d.txt", "/tmp/deep dir/x"]) {
+    await files.write(path, path);
+    assert.equal(await files.read(path), path);
+    assert.equal((await files.stat(path)).path, path);
+  }
+});
+
+test("another user's files are theirs", async () => {
+  const { files } = await shared();
+  await files.write("/tmp/theirs.txt", "x", { user: "nobody" });
+  assert.equal((await files.stat("/tmp/theirs.txt")).owner, "nobody");
+  await assert.rejects(files.write("/tmp/x", "x", { user: "no-such-user" }), /no-such-user/);
+});
+
+test("a link tells where it leads", async () => {
+  const { files, commands } = await shared();
+  await commands.run("ln -sfn /etc/hostname /tmp/link");
+  assert.equal((await files.stat("/tmp/link")).symlinkTarget, "/etc/hostname");
+});
+
+test("watchers below", async () => {
+  const { files } = await shared();
+  await files.makeDir("/tmp/tree/sub");
+  const watcher = await files.createWatcher("/tmp/tree", { recursive: true });
+  await files.write("/tmp/tree/sub/new.txt", "x");
+  const seen = [];
+  await waitUntil(async () => {
+    seen.push(...(await watcher.getEvents()));
+    return seen.some((event) => event.name === "sub/new.txt");
+  }, () => JSON.stringify(seen));
+  await watcher.remove();
 });

@@ -3,6 +3,9 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import {
+  createScaleboxApi, isGrpcAuthError, isGrpcInvalidArgumentError, isGrpcNotFoundError,
+} from "@scalebox/sdk";
 import { sharedSandbox, waitUntil } from "./support.mjs";
 
 const shared = sharedSandbox();
@@ -104,4 +107,97 @@ test("much output", async () => {
   const done = await commands.run("seq 1 200000");
   assert.equal(done.stdout.length, 1288895);
   assert.ok(done.stdout.endsWith("199999\n200000\n"));
+});
+
+test("input for a command", async () => {
+  const { commands } = await shared();
+  const handle = await commands.run("read line; echo got $line", { background: true });
+  const pid = await pidOf(handle);
+  await commands.sendStdin(pid, "něco\n");
+  assert.equal((await handle.wait()).stdout, "got něco\n");
+  await assert.rejects(commands.sendStdin(pid, "x"), /not found/);
+});
+
+test("processes by their tag", async () => {
+  const { processes } = await shared();
+  const events = processes.start({ cmd: "/bin/cat", args: [] }, { tag: "echo" });
+  assert.equal((await events.next()).value.type, "start");
+  assert.ok((await processes.list()).some((item) => item.tag === "echo" && item.config.cmd === "/bin/cat"));
+  const viewer = processes.connect({ tag: "echo" });
+  assert.equal((await viewer.next()).value.type, "start");
+  await processes.sendInput({ tag: "echo" }, "both\n");
+  for (const stream of [events, viewer]) {
+    const { value } = await stream.next();
+    assert.equal(Buffer.from(value.data.stdout).toString(), "both\n");
+  }
+  await processes.sendSignal({ tag: "echo" }, "SIGTERM");
+  for (const stream of [events, viewer]) {
+    const { value } = await stream.next();
+    assert.equal(value.type, "end");
+    assert.equal(value.data.status, "signal: terminated");
+  }
+});
+
+test("a process with a terminal, by its events", async () => {
+  const { processes } = await shared();
+  const events = processes.start({ cmd: "/bin/bash", args: ["--norc"], envs: { PS1: "" } }, {
+    pty: { size: { cols: 70, rows: 15 } }, tag: "screen",
+  });
+  let seen = "";
+  const until = async (text) => {
+    while (!seen.includes(text)) {
+      const { value, done } = await events.next();
+      assert.ok(!done && value.type !== "end", seen);
+      if (value.data?.pty) seen += Buffer.from(value.data.pty).toString();
+    }
+  };
+  await events.next();
+  await processes.sendPtyInput({ tag: "screen" }, "stty size\n");
+  await until("15 70");
+  await processes.update({ tag: "screen" }, { pty: { size: { cols: 71, rows: 16 } } });
+  await processes.sendPtyInput({ tag: "screen" }, "stty size\n");
+  await until("16 71");
+  await processes.sendPtyInput({ tag: "screen" }, "exit 5\n");
+  let last;
+  for await (const event of events) last = event;
+  assert.equal(last.data.exitCode, 5);
+});
+
+test("a command that takes too long", async () => {
+  const { commands } = await shared();
+  await assert.rejects(commands.run("sleep 3600", { timeoutMs: 1500 }), /deadline|abort|time/i);
+});
+
+test("two at one terminal, and one that comes back", async () => {
+  const { pty } = await shared();
+  const seen = ["", "", ""];
+  const into = (i) => (data) => (seen[i] += Buffer.from(data).toString());
+  const first = await pty.start({ size: { cols: 90, rows: 20 }, envs: { PS1: "$ " }, onData: into(0) });
+  const pid = await pidOf(first);
+  const second = await pty.connect(pid, { onData: into(1) });
+  assert.equal(await pidOf(second), pid);
+  await second.send("echo both-$((20+2))\n");
+  await waitUntil(() => seen[0].includes("both-22") && seen[1].includes("both-22"), () => seen);
+  const third = await pty.connect(pid, { onData: into(2) });
+  await pidOf(third);
+  await first.send("stty size\n");
+  await waitUntil(() => seen.every((text) => text.includes("20 90")), () => seen);
+  await pty.resize(pid, { cols: 61, rows: 17 });
+  await third.send("stty size\n");
+  await waitUntil(() => seen.every((text) => text.includes("17 61")), () => seen);
+  assert.equal(await third.kill(), true);
+  for (const viewer of [first, second, third]) await viewer.wait().catch(() => {});
+  assert.equal(await pty.kill(pid), false);
+});
+
+test("errors of the services have their codes", async () => {
+  const sandbox = await shared();
+  const api = createScaleboxApi(sandbox.sandboxDomain, sandbox.envdAccessToken, sandbox.connectionConfig);
+  const failsWith = (promise, check) => assert.rejects(promise, (error) => check(error));
+  await failsWith(api.filesystem.stat({ path: "/nope" }), isGrpcNotFoundError);
+  await failsWith(api.process.sendSignal({ signal: 9 }), isGrpcInvalidArgumentError);
+  await failsWith(api.context.createContext({ language: "cobol" }), isGrpcInvalidArgumentError);
+  await failsWith(api.process.sendSignal({ process: { selector: { case: "pid", value: 999999 } }, signal: 9 }), isGrpcNotFoundError);
+  const stranger = createScaleboxApi(sandbox.sandboxDomain, `${sandbox.sandboxId}:no`, sandbox.connectionConfig);
+  await failsWith(stranger.filesystem.stat({ path: "/" }), isGrpcAuthError);
 });

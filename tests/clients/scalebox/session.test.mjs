@@ -27,3 +27,16 @@ test("a session is kept, and remembers", async () => {
     await Session.close(first.sessionId);
   }
 });
+
+test("sessions are listed, kept alive and paused", async () => {
+  const { sessionId } = await Session.run({ code: "x = 1", language: "python", keepAlive: true });
+  try {
+    assert.equal((await Session.getSession(sessionId)).sessionId, sessionId);
+    assert.ok((await Session.listSessions()).some((item) => item.sessionId === sessionId));
+    await Session.keepAlive(sessionId, 600_000);
+    assert.equal(await Session.pause(sessionId), true);
+  } finally {
+    await Session.close(sessionId);
+  }
+  await assert.rejects(Session.getSession(sessionId), /not found/);
+});

@@ -38,6 +38,31 @@ static void test_envelopes(void **state)
     }
 }
 
+static void test_heads(void **state)
+{
+    static const struct {
+        const char *head;
+        enum error_code code;
+        size_t len;
+    } rows[] = {
+        {"\0\0\0\0\0", ERROR_NONE, 0},
+        {"\0\0\0\1\2", ERROR_NONE, 258},
+        {"\0\0\0\4\0", ERROR_NONE, 1024},
+        {"\0\0\0\4\1", ERROR_PAYLOAD_TOO_LARGE, 0},
+        {"\0\xff\xff\xff\xff", ERROR_PAYLOAD_TOO_LARGE, 0},
+        {"\1\0\0\0\0", ERROR_INVALID_ARGUMENT, 0},
+        {"\2\0\0\0\0", ERROR_INVALID_ARGUMENT, 0},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct error err = {0};
+        size_t len = 0;
+        int rc = connect_frame_head(rows[i].head, 1024, &len, &err);
+        assert_int_equal(rc, rows[i].code == ERROR_NONE ? 0 : -1);
+        assert_int_equal(err.code, rows[i].code);
+        assert_int_equal(len, rows[i].len);
+    }
+}
+
 static void test_what_is_added_is_taken(void **state)
 {
     _cleanup_buf_ struct buf out = BUF_INIT(100);
@@ -79,6 +104,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_envelopes),
+        cmocka_unit_test(test_heads),
         cmocka_unit_test(test_what_is_added_is_taken),
         cmocka_unit_test(test_codes),
     };
