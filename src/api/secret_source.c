@@ -36,6 +36,11 @@ static void add_header(const struct auth *auth, const char *workspace,
     net_rule_text(&header->host, host);
     buf_add(out, host, strlen(host) + 1);
     buf_add(out, header->header, strlen(header->header) + 1);
+    if (strcmp(header->secret, NET_NO_SECRET) == 0) {
+        buf_add(out, header->format, strlen(header->format) + 1);
+        buf_addc(out, '\0'); /* nothing to be kept from anybody */
+        return;
+    }
     if (auth_secret_value(auth, workspace, header->secret, host, &secret, &err) < 0) {
         buf_add(out, "\0", 2); /* two empty strings */
         return;
@@ -70,6 +75,8 @@ int secret_source_check(void *ctx, const char *workspace, const struct net_heade
                         struct error *err)
 {
     char host[NET_RULE_TEXT];
+    if (strcmp(header->secret, NET_NO_SECRET) == 0)
+        return 0;
     net_rule_text(&header->host, host);
     return auth_secret_may_go(ctx, workspace, header->secret, host, err);
 }

@@ -20,6 +20,8 @@
 #include "base/timetext.h"
 #include "network/host.h"
 
+#define EVERY_HOST "*"
+
 enum { SECRET_KEY_MAX = 2 * 64, HOSTS_BYTES_MAX = SECRET_HOSTS_MAX * (NET_NAME_MAX + 3) };
 
 struct secret {
@@ -28,6 +30,8 @@ struct secret {
     char name[64];
     struct buf sealed;
     struct buf hosts; /* a list of strings */
+    uint64_t version;
+    struct buf metadata; /* JSON text; empty: none */
     int64_t created_ms, updated_ms;
     char created_by[64], updated_by[64];
     UT_hash_handle hh;
@@ -63,6 +67,7 @@ static void secret_remove(struct auth *auth, struct secret *secret)
     HASH_DEL(auth->secrets, secret);
     buf_release(&secret->sealed);
     buf_release(&secret->hosts);
+    buf_release(&secret->metadata);
     free(secret);
 }
 
@@ -77,6 +82,7 @@ static int secret_set(struct auth *auth, const struct store_workspace_secret *ro
             return error_sys(err, "keeping a secret");
         buf_init(&secret->sealed, SECRET_VALUE_MAX + SEAL_OVERHEAD);
         buf_init(&secret->hosts, HOSTS_BYTES_MAX);
+        buf_init(&secret->metadata, SECRET_METADATA_MAX);
         snprintf(secret->workspace, sizeof(secret->workspace), "%s", row->workspace);
         snprintf(secret->name, sizeof(secret->name), "%s", row->name);
         snprintf(secret->key, sizeof(secret->key), "%s/%s", row->workspace, row->name);
@@ -86,11 +92,15 @@ static int secret_set(struct auth *auth, const struct store_workspace_secret *ro
     }
     buf_clear(&secret->sealed);
     buf_clear(&secret->hosts);
+    buf_clear(&secret->metadata);
+    buf_adds(&secret->metadata, row->metadata == NULL ? "" : row->metadata);
+    secret->version = row->version;
     buf_add(&secret->sealed, row->sealed.data, row->sealed.len);
     buf_add(&secret->hosts, row->hosts.data, row->hosts.len);
     secret->updated_ms = row->updated_ms;
     snprintf(secret->updated_by, sizeof(secret->updated_by), "%s", row->updated_by);
-    if (buf_check(&secret->sealed, "the secret", err) < 0)
+    if (buf_check(&secret->sealed, "the secret", err) < 0 ||
+        buf_check(&secret->metadata, "the secret's metadata", err) < 0)
         return -1;
     return buf_check(&secret->hosts, "the list of hosts", err);
 }
@@ -167,22 +177,26 @@ int secret_host(struct slice text, char out[NET_NAME_MAX + 1], struct error *err
     return 0;
 }
 
-/* "*.example.com" is everything below example.com, and not that itself. */
+/* "*.example.com" is everything below example.com, and not that itself; "*" is everything. */
 static bool host_matches(const char *allowed, const char *host)
 {
     if (allowed[0] != '*')
         return strcmp(allowed, host) == 0;
+    if (allowed[1] == '\0')
+        return true;
     size_t tail = strlen(allowed + 1), len = strlen(host);
     return len > tail && strcmp(host + len - tail, allowed + 1) == 0;
 }
 
-static int take_hosts(struct slice hosts, struct buf *out, struct error *err)
+static int take_hosts(struct slice hosts, bool any_host, struct buf *out, struct error *err)
 {
     char name[NET_NAME_MAX + 1];
     int count = 0;
     strv_each (host, hosts) {
         const bool wild = strncmp(host, "*.", 2) == 0;
-        if (secret_host(slice_of(wild ? host + 2 : host), name, err) < 0)
+        if (any_host && strcmp(host, EVERY_HOST) == 0)
+            memcpy(name, EVERY_HOST, sizeof(EVERY_HOST));
+        else if (secret_host(slice_of(wild ? host + 2 : host), name, err) < 0)
             return error_prefix(err, "hosts[%d]", count);
         if (++count > SECRET_HOSTS_MAX)
             return error_set(err, ERROR_LIMIT_EXCEEDED, "hosts has more than %d entries",
@@ -239,6 +253,10 @@ static void tell(const struct secret *secret, struct arena *arena, struct secret
     *ret_info = (struct secret_info){
         .name = arena_strdup(arena, secret->name),
         .hosts = {arena_dup(arena, secret->hosts.data, secret->hosts.len), secret->hosts.len},
+        .version = secret->version,
+        .metadata = secret->metadata.len == 0
+                        ? NULL
+                        : arena_dup(arena, secret->metadata.data, secret->metadata.len),
         .created_ms = secret->created_ms,
         .updated_ms = secret->updated_ms,
         .created_by = arena_strdup(arena, secret->created_by),
@@ -253,7 +271,8 @@ int auth_secret_put(struct auth *auth, const struct secret_request *request, str
     _cleanup_buf_ struct buf hosts = BUF_INIT(HOSTS_BYTES_MAX);
     _cleanup_buf_ struct buf place = BUF_INIT(HOSTS_BYTES_MAX + SECRET_KEY_MAX + 16);
     _cleanup_buf_ struct buf sealed = BUF_INIT(SECRET_VALUE_MAX + SEAL_OVERHEAD);
-    if (name_check(request->name, err) < 0)
+    _cleanup_buf_ struct buf metadata = BUF_INIT(SECRET_METADATA_MAX);
+    if (secret_name_check(request->name, err) < 0)
         return -1;
     const struct secret *before = find(auth, request->workspace, request->name);
     if (check_place(auth, request, before, err) < 0)
@@ -266,8 +285,15 @@ int auth_secret_put(struct auth *auth, const struct secret_request *request, str
         return -1;
     if (request->hosts.data == NULL)
         buf_add(&hosts, before->hosts.data, before->hosts.len);
-    else if (take_hosts(request->hosts, &hosts, err) < 0)
+    else if (take_hosts(request->hosts, request->any_host, &hosts, err) < 0)
         return -1;
+    if (request->metadata != NULL)
+        buf_adds(&metadata, request->metadata);
+    else if (before != NULL)
+        buf_add(&metadata, before->metadata.data, before->metadata.len);
+    if (metadata.failed)
+        return error_set(err, ERROR_PAYLOAD_TOO_LARGE, "metadata has more than %d bytes",
+                         SECRET_METADATA_MAX);
     secret_place(&place, request->workspace, request->name, bytes_of(&hosts));
     if (seal(auth->seal_key, bytes_of(&place), bytes_of(&value), &sealed, err) < 0)
         return -1;
@@ -277,6 +303,8 @@ int auth_secret_put(struct auth *auth, const struct secret_request *request, str
         .name = request->name,
         .sealed = bytes_of(&sealed),
         .hosts = bytes_of(&hosts),
+        .version = (before == NULL ? 0 : before->version) + (request->value.data != NULL),
+        .metadata = metadata.len == 0 ? NULL : metadata.data,
         .created_ms = now,
         .updated_ms = now,
         .created_by = request->actor,

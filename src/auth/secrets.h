@@ -17,7 +17,9 @@
 
 struct secret_info {
     const char *name;
-    struct slice hosts; /* a list of strings: "api.example.com", "*.example.com" */
+    struct slice hosts;   /* a list of strings: "api.example.com", "*.example.com", "*" */
+    uint64_t version;     /* how often its value was set */
+    const char *metadata; /* what E2B's clients wrote on it, a JSON object; NULL: nothing */
     int64_t created_ms, updated_ms;
     const char *created_by, *updated_by;
 };
@@ -27,7 +29,9 @@ struct secret_request {
     const char *workspace, *name;
     struct slice value; /* what a header field can hold: no control characters, no blanks around */
     struct slice hosts;
-    bool is_new; /* ALREADY_EXISTS when there is one of that name */
+    const char *metadata;
+    bool any_host; /* hosts may be "*": who makes sandboxes chooses where it goes, too */
+    bool is_new;   /* ALREADY_EXISTS when there is one of that name */
     const char *actor;
 };
 

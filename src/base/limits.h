@@ -22,6 +22,7 @@ enum {
     SECRETS_MAX = 1000, /* of one workspace */
     SECRET_VALUE_MAX = 8 * 1024,
     SECRET_HOSTS_MAX = 32, /* that one may be sent to */
+    SECRET_METADATA_MAX = 4 * 1024,
 
     /* HTTP */
     HTTP_HEADERS_MAX = 64 * 1024,       /* request line and all fields, bytes */

@@ -44,6 +44,23 @@ int name_check(const char *name, struct error *err)
     return 0;
 }
 
+int secret_name_check(const char *name, struct error *err)
+{
+    static const char allowed[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.";
+    size_t len = name == NULL ? 0 : strlen(name);
+    if (len == 0 || len > NAME_MAX_LEN)
+        return error_set(err, ERROR_INVALID_NAME,
+                         "the name has %zu characters; 1 to %d are allowed", len, NAME_MAX_LEN);
+    if (name[strspn(name, allowed)] != '\0' || strchr("-_.", name[0]) != NULL)
+        return error_set(
+            err, ERROR_INVALID_NAME,
+            "the name \"%s\" is not letters, digits, -, _ and ., of which the first is "
+            "a letter or a digit",
+            name);
+    return 0;
+}
+
 static void random_bytes(void *out, size_t len)
 {
     /* Cannot fail once the kernel's generator is up, which flags == 0 waits for. */

@@ -12,6 +12,10 @@
  * INVALID_NAME says what is wrong with it. */
 int name_check(const char *name, struct error *err);
 
+/* The name of a secret: 1 to 63 letters, digits, '-', '_' and '.', the first a letter or digit.
+ * INVALID_NAME. */
+int secret_name_check(const char *name, struct error *err);
+
 /* Random lower-case letters and digits from the kernel's generator, NUL-terminated; the first one
  * is a letter. out holds len + 1 bytes. */
 void random_id(char *out, size_t len);

@@ -140,6 +140,22 @@ static int take_header_name(const char *name, char out[NET_HEADER_NAME_MAX + 1],
     return 0;
 }
 
+static int take_value(const char *value, char out[NET_HEADER_FORMAT_MAX + 1], struct error *err)
+{
+    size_t len = strlen(value);
+    bool plain =
+        len > 0 && len <= NET_HEADER_FORMAT_MAX && value[0] != ' ' && value[len - 1] != ' ';
+    for (size_t i = 0; plain && i < len; i++)
+        plain = value[i] >= ' ' && value[i] < 0x7f;
+    if (!plain)
+        return error_set(err, ERROR_INVALID_ARGUMENT,
+                         "a header's value is printable ASCII, of 1 to %d characters, without "
+                         "spaces around it",
+                         NET_HEADER_FORMAT_MAX);
+    memcpy(out, value, len + 1);
+    return 0;
+}
+
 static int take_format(const char *format, char out[NET_HEADER_FORMAT_MAX + 1], struct error *err)
 {
     size_t len = strlen(format);
@@ -166,11 +182,14 @@ int net_policy_add_header(struct net_policy *policy, struct slice host, const ch
         item.host.ports_given)
         return error_set(err, ERROR_INVALID_ARGUMENT,
                          "a header is for a host name without a port: api.example.com");
-    if (name_check(secret, err) < 0)
+    bool literal = strcmp(secret, NET_NO_SECRET) == 0;
+    if (!literal && secret_name_check(secret, err) < 0)
         return error_prefix(err, "the name of a secret");
     snprintf(item.secret, sizeof(item.secret), "%s", secret);
-    if (take_header_name(header, item.header, err) < 0 ||
-        take_format(format == NULL ? "{}" : format, item.format, err) < 0)
+    if (take_header_name(header, item.header, err) < 0)
+        return -1;
+    if ((literal ? take_value(format == NULL ? "" : format, item.format, err)
+                 : take_format(format == NULL ? "{}" : format, item.format, err)) < 0)
         return -1;
     if (policy->header_count == NET_HEADERS_MAX)
         return error_set(err, ERROR_LIMIT_EXCEEDED, "a sandbox has at most %d headers",

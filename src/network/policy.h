@@ -72,11 +72,15 @@ const char *net_verdict_name(enum net_verdict verdict); /* "REFUSED_UNLISTED" */
 
 enum { NET_HEADER_NAME_MAX = 64, NET_HEADER_FORMAT_MAX = 256 };
 
+/* Instead of a secret's name: the header's format is its value, and everybody may know it. */
+#define NET_NO_SECRET "-"
+
 /* Requests to a host get a header, whose value holds a secret that the sandbox never sees. */
 struct net_header {
     struct net_rule host;                   /* of kind NET_RULE_NAME or NET_RULE_BELOW, no ports */
     char header[NET_HEADER_NAME_MAX + 1];   /* "authorization": a field name, in lower case */
-    char secret[NAME_MAX_LEN + 1];          /* name of the secret, in the sandbox's workspace */
+    char secret[NAME_MAX_LEN + 1];          /* name of the secret, in the sandbox's workspace; or
+                                               NET_NO_SECRET */
     char format[NET_HEADER_FORMAT_MAX + 1]; /* "Bearer {}": {} is where it goes, exactly once */
 };
 

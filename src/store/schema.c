@@ -230,6 +230,8 @@ const struct migration schema_migrations[] = {
          "  sealed_key BLOB NOT NULL"
          ") STRICT, WITHOUT ROWID;"},
     {16, "ALTER TABLE sandbox ADD COLUMN e2b_spec TEXT;"},
+    {17, "ALTER TABLE workspace_secret ADD COLUMN version INTEGER NOT NULL DEFAULT 1;"
+         "ALTER TABLE workspace_secret ADD COLUMN metadata TEXT;"},
 };
 const size_t schema_migration_count = ARRAY_LEN(schema_migrations);
 

@@ -24,7 +24,8 @@ static int put_secret(struct sql_db *db, void *arg, struct error *err)
     const struct sql_param params[] = {
         PARAM_TEXT(row->workspace),  PARAM_TEXT(row->name),       PARAM_BYTES(row->sealed),
         PARAM_BYTES(row->hosts),     PARAM_INT(row->created_ms),  PARAM_INT(row->updated_ms),
-        PARAM_TEXT(row->created_by), PARAM_TEXT(row->updated_by),
+        PARAM_TEXT(row->created_by), PARAM_TEXT(row->updated_by), PARAM_INT((int64_t)row->version),
+        PARAM_TEXT(row->metadata),
     };
     if (sql_run(db, SQL_STORED_SECRET_PUT, params, ARRAY_LEN(params), "storing a secret", err) == 0)
         return 0;
@@ -71,6 +72,8 @@ static int load_secret(void *ctx, sqlite3_stmt *row, struct error *err)
         .updated_ms = sqlite3_column_int64(row, 5),
         .created_by = (const char *)sqlite3_column_text(row, 6),
         .updated_by = (const char *)sqlite3_column_text(row, 7),
+        .version = (uint64_t)sqlite3_column_int64(row, 8),
+        .metadata = (const char *)sqlite3_column_text(row, 9),
     };
     return load->each(load->ctx, &secret, err);
 }

@@ -167,13 +167,13 @@ static const char *const texts[SQL_COUNT] = {
 
     [SQL_STORED_SECRET_PUT] =
         "INSERT INTO workspace_secret (workspace, name, sealed, hosts, created_ms, updated_ms,"
-        "                              created_by, updated_by)"
-        " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)"
+        "                              created_by, updated_by, version, metadata)"
+        " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)"
         " ON CONFLICT (workspace, name) DO UPDATE SET"
-        "  sealed = ?3, hosts = ?4, updated_ms = ?6, updated_by = ?8",
+        "  sealed = ?3, hosts = ?4, updated_ms = ?6, updated_by = ?8, version = ?9, metadata = ?10",
     [SQL_STORED_SECRET_DELETE] = "DELETE FROM workspace_secret WHERE workspace = ?1 AND name = ?2",
     [SQL_STORED_SECRET_ALL] = "SELECT workspace, name, sealed, hosts, created_ms, updated_ms,"
-                              "       created_by, updated_by"
+                              "       created_by, updated_by, version, metadata"
                               " FROM workspace_secret ORDER BY workspace, name",
     [SQL_SANDBOX_CA_PUT] = "INSERT INTO sandbox_ca (sandbox, certificate, sealed_key)"
                            " VALUES (?1, ?2, ?3)"

@@ -310,6 +310,8 @@ struct store_workspace_secret {
     const char *name;
     struct slice sealed;
     struct slice hosts; /* a list of strings */
+    uint64_t version;
+    const char *metadata; /* JSON text; NULL: none */
     int64_t created_ms, updated_ms;
     const char *created_by, *updated_by;
 };

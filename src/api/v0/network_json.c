@@ -55,11 +55,11 @@ static int read_header(struct arena *arena, yyjson_val *object, struct buf *list
 {
     struct header {
         const char *host, *header, *secret, *format;
-    } header = {.format = ""};
+    } header = {.secret = NET_NO_SECRET, .format = ""};
     static const struct json_field header_fields[] = {
         {"host", JSON_STRING, true, offsetof(struct header, host)},
         {"header", JSON_STRING, true, offsetof(struct header, header)},
-        {"secret", JSON_STRING, true, offsetof(struct header, secret)},
+        {"secret", JSON_STRING, .offset = offsetof(struct header, secret)},
         {"format", JSON_STRING, .offset = offsetof(struct header, format)},
     };
     if (!yyjson_is_obj(object))
@@ -191,7 +191,8 @@ static void add_headers(yyjson_mut_doc *doc, yyjson_mut_val *network,
         net_rule_text(&header->host, host);
         yyjson_mut_obj_add_strcpy(doc, item, "host", host);
         yyjson_mut_obj_add_strcpy(doc, item, "header", header->header);
-        yyjson_mut_obj_add_strcpy(doc, item, "secret", header->secret);
+        if (strcmp(header->secret, NET_NO_SECRET) != 0)
+            yyjson_mut_obj_add_strcpy(doc, item, "secret", header->secret);
         yyjson_mut_obj_add_strcpy(doc, item, "format", header->format);
     }
 }

@@ -102,7 +102,10 @@ static void test_bad_requests(void **state)
         struct slice hosts;
         enum error_code code;
     } rows[] = {
-        {"Upper", "value-1", LIST("a.example"), ERROR_INVALID_NAME},
+        {"", "value-1", LIST("a.example"), ERROR_INVALID_NAME},
+        {"-a", "value-1", LIST("a.example"), ERROR_INVALID_NAME},
+        {"a b", "value-1", LIST("a.example"), ERROR_INVALID_NAME},
+        {"a/b", "value-1", LIST("a.example"), ERROR_INVALID_NAME},
         {"a", "", LIST("a.example"), ERROR_INVALID_ARGUMENT},
         {"a", NULL, LIST("a.example"), ERROR_INVALID_ARGUMENT},
         {"a", "value-1\n", LIST("a.example"), ERROR_INVALID_ARGUMENT},
@@ -130,6 +133,38 @@ static void test_bad_requests(void **state)
             fail_msg("row %zu: %s", i, err.message);
         assert_null(strstr(err.message, "value-")); /* never quoted */
     }
+}
+
+/* As E2B's clients have them: with a version and metadata, and for any host. */
+static void test_versions(void **state)
+{
+    struct fixture *f = *state;
+    struct secret_request request = {.workspace = "blue",
+                                     .name = "OPENAI_API.key",
+                                     .value = slice_of("sk-1"),
+                                     .hosts = LIST("*"),
+                                     .metadata = "{\"a\":\"b\"}",
+                                     .any_host = true,
+                                     .actor = "boss"};
+    static char large[SECRET_METADATA_MAX + 2];
+    struct secret_info info;
+    struct error err = {0};
+    assert_int_equal(auth_open_secrets(f->auth, key, NULL), 0);
+    assert_int_equal(auth_secret_put(f->auth, &request, f->arena, &info, NULL), 0);
+    assert_int_equal(info.version, 1);
+    assert_value(f, "OPENAI_API.key", "any.example", "sk-1");
+    request.metadata = NULL;
+    request.hosts = (struct slice){0};
+    assert_int_equal(auth_secret_put(f->auth, &request, f->arena, &info, NULL), 0);
+    reopen(f, key);
+    assert_int_equal(auth_secret_get(f->auth, "blue", "OPENAI_API.key", f->arena, &info, NULL), 0);
+    assert_int_equal(info.version, 2);
+    assert_string_equal(info.metadata, "{\"a\":\"b\"}");
+    assert_string_equal(info.hosts.data, "*");
+    memset(large, 'x', sizeof(large) - 1);
+    request.metadata = large;
+    assert_int_equal(auth_secret_put(f->auth, &request, f->arena, &info, &err), -1);
+    assert_int_equal(err.code, ERROR_PAYLOAD_TOO_LARGE);
 }
 
 /* What is in the database is of no use with another key, or in another place. */
@@ -183,7 +218,8 @@ static void test_go_with_the_workspace(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {TEST(test_life), TEST(test_bad_requests), TEST(test_sealed),
+    const struct CMUnitTest tests[] = {TEST(test_life), TEST(test_bad_requests),
+                                       TEST(test_versions), TEST(test_sealed),
                                        TEST(test_go_with_the_workspace)};
     return cmocka_run_group_tests_name("auth/secrets", tests, NULL, NULL);
 }

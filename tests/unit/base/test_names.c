@@ -63,6 +63,30 @@ static void test_bad_names(void **state)
     }
 }
 
+static void test_secret_names(void **state)
+{
+    static const char *const good[] = {"a", "OPENAI_API_KEY", "my.secret-1", "9"};
+    static const char *const bad[] = {
+        NULL,
+        "",
+        "-",
+        "_a",
+        ".a",
+        "a b",
+        "a/b",
+        "a\n",
+        "{}",
+        "b\xc3\xbc",
+        "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"};
+    for (size_t i = 0; i < ARRAY_LEN(good); i++)
+        assert_int_equal(secret_name_check(good[i], NULL), 0);
+    for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+        struct error err = {0};
+        assert_int_equal(secret_name_check(bad[i], &err), -1);
+        assert_int_equal(err.code, ERROR_INVALID_NAME);
+    }
+}
+
 static void test_random_id(void **state)
 {
     bool seen[256] = {false};
@@ -179,10 +203,10 @@ static void test_long_paths(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_good_names), cmocka_unit_test(test_bad_names),
-        cmocka_unit_test(test_random_id),  cmocka_unit_test(test_random_name),
-        cmocka_unit_test(test_paths),      cmocka_unit_test(test_bad_paths),
-        cmocka_unit_test(test_long_paths),
+        cmocka_unit_test(test_good_names),   cmocka_unit_test(test_bad_names),
+        cmocka_unit_test(test_secret_names), cmocka_unit_test(test_random_id),
+        cmocka_unit_test(test_random_name),  cmocka_unit_test(test_paths),
+        cmocka_unit_test(test_bad_paths),    cmocka_unit_test(test_long_paths),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

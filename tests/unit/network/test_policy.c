@@ -263,6 +263,8 @@ static void test_headers(void **state)
         {"a.com", "x-key\r\n", "s", NULL},      {"a.com", "", "s", NULL},
         {"a.com", "x-key", "S P", NULL},        {"a.com", "x-key", "s", "no place"},
         {"a.com", "x-key", "s", "{} twice {}"}, {"a.com", "x-key", "s", "{}\r\nX: y"},
+        {"a.com", "x-key", "-", NULL},          {"a.com", "x-key", "-", ""},
+        {"a.com", "x-key", "-", "a\r\nX: y"},   {"a.com", "x-key", "-", " a"},
     };
     for (size_t i = 0; i < ARRAY_LEN(bad); i++)
         if (net_policy_add_header(&p, slice_of(bad[i].host), bad[i].header, bad[i].secret,
@@ -292,11 +294,14 @@ static void test_round_trip(void **state)
     from.ipv6 = true;
     from.rate_in = 1000;
     net_policy_add_header(&from, slice_of("api.example.com"), "x-key", "s", "a {} b", NULL);
+    net_policy_add_header(&from, slice_of("api.example.com"), "x-plain", NET_NO_SECRET, "as it is",
+                          NULL);
     net_policy_pack(&from, &bytes);
     assert_int_equal(net_policy_unpack((struct slice){bytes.data, bytes.len}, &to, NULL), 0);
     assert_true(net_policy_same(&from, &to));
     assert_int_equal(to.allow_count, 3);
     assert_string_equal(to.headers[0].format, "a {} b");
+    assert_string_equal(to.headers[1].format, "as it is");
     assert_int_equal(net_policy_copy(&from, &copy, NULL), 0);
     assert_true(net_policy_same(&from, &copy));
     copy.mode = NET_FULL;
