@@ -31,7 +31,7 @@ int tls_context_client(const char *extra, struct tls_context **ret_context, stru
 void tls_context_free(struct tls_context *context); /* NULL is fine */
 
 /* fd stays the caller's. host: for a client, the name or address that the certificate has to be
- * for. NULL when there is no memory. The context outlives it. */
+ * for. NULL when there is no memory. The context may go before it. */
 struct tls *tls_new(struct tls_context *context, int fd, const char *host);
 void tls_free(struct tls *tls); /* NULL is fine */
 

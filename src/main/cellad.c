@@ -82,6 +82,39 @@ static void shut_down(void *arg)
     loop_stop(d->loop);
 }
 
+/* Certificate and key come in a file without a name: the process that faces the network can open
+ * none of those in the data folder. It stays open, and SIGHUP says that it holds others. */
+static int open_tls(struct tls_context **ret_tls, struct error *err)
+{
+    _cleanup_wipe_ struct buf pem = BUF_INIT(TLS_PEM_MAX);
+    char piece[4096];
+    ssize_t n = 0;
+    while (!pem.failed && (n = pread(CELLAD_FD_TLS, piece, sizeof(piece), (off_t)pem.len)) > 0)
+        buf_add(&pem, piece, (size_t)n);
+    explicit_bzero(piece, sizeof(piece));
+    if (n < 0)
+        return error_sys(err, "reading the TLS certificate");
+    if (buf_check(&pem, "the TLS certificate", err) < 0)
+        return -1;
+    return pem.len == 0 ? 0 : tls_context_server((struct slice){pem.data, pem.len}, ret_tls, err);
+}
+
+/* Connections that are there go on with what they began with. */
+static void renew_tls(struct cellad *d)
+{
+    struct tls_context *fresh = NULL;
+    struct error err;
+    if (open_tls(&fresh, &err) < 0)
+        log_error("the TLS certificate stays as it is: %s", err.message);
+    if (fresh == NULL)
+        return;
+    if (d->server != NULL)
+        http_server_set_tls(d->server, fresh);
+    tls_context_free(d->tls);
+    d->tls = fresh;
+    log_info("new connections get the renewed TLS certificate");
+}
+
 static void on_signal(struct watch *watch, uint32_t events)
 {
     struct cellad *d = container_of(watch, struct cellad, signals);
@@ -89,6 +122,10 @@ static void on_signal(struct watch *watch, uint32_t events)
     struct error err;
     if (read(d->signal_fd, &info, sizeof(info)) != sizeof(info) || d->stopping)
         return;
+    if (info.ssi_signo == SIGHUP) {
+        renew_tls(d);
+        return;
+    }
     d->stopping = true;
     if (co_spawn(d->loop, shut_down, d, NULL, &err) < 0) {
         log_error("stopping: %s", err.message);
@@ -126,6 +163,7 @@ static int watch_signals(struct cellad *d, struct error *err)
     sigset_t set;
     sigemptyset(&set);
     sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGHUP);
     sigprocmask(SIG_SETMASK, &set, NULL);
     signal(SIGPIPE, SIG_IGN);
     d->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
@@ -169,24 +207,6 @@ static int open_auth(struct cellad *d, bool open_to_all, struct error *err)
     return 0;
 }
 
-/* Certificate and key come in a file without a name: the process that faces the network can open
- * none of those in the data folder. */
-static int open_tls(struct cellad *d, struct error *err)
-{
-    _cleanup_wipe_ struct buf pem = BUF_INIT(TLS_PEM_MAX);
-    char piece[4096];
-    ssize_t n = 0;
-    while (!pem.failed && (n = pread(CELLAD_FD_TLS, piece, sizeof(piece), (off_t)pem.len)) > 0)
-        buf_add(&pem, piece, (size_t)n);
-    explicit_bzero(piece, sizeof(piece));
-    close(CELLAD_FD_TLS);
-    if (n < 0)
-        return error_sys(err, "reading the TLS certificate");
-    if (buf_check(&pem, "the TLS certificate", err) < 0)
-        return -1;
-    return pem.len == 0 ? 0 : tls_context_server((struct slice){pem.data, pem.len}, &d->tls, err);
-}
-
 static int open_callbacks(struct cellad *d, bool any, struct error *err)
 {
     d->webhook = webhook_new(d->loop, any, err);
@@ -206,7 +226,7 @@ static int open_parts(struct cellad *d, const char *data, bool open_to_all, unsi
     d->loop = loop_new(err);
     if (d->loop == NULL || watch_signals(d, err) < 0 ||
         store_open(d->loop, path, false, &d->store, err) < 0 ||
-        open_auth(d, open_to_all, err) < 0 || open_tls(d, err) < 0 ||
+        open_auth(d, open_to_all, err) < 0 || open_tls(&d->tls, err) < 0 ||
         sandboxes_new(d->loop, d->store, CELLAD_FD_DATA, &d->sandboxes, err) < 0 ||
         sandboxes_set_capacity(d->sandboxes, d->overcommit, d->capacity, err) < 0 ||
         sandboxes_set_network_exceptions(d->sandboxes, d->network_private, err) < 0 ||

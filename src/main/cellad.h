@@ -14,7 +14,8 @@ enum {
     /* A pipe that holds the hash of the first key, and the key that secrets are sealed with, both
      * in hex: argv is for everybody. */
     CELLAD_FD_KEY = 7,
-    CELLAD_FD_TLS = 8, /* certificate and key in PEM; empty: TLS is not spoken */
+    /* Certificate and key in PEM; empty: TLS is not spoken. Read again after SIGHUP. */
+    CELLAD_FD_TLS = 8,
 };
 
 /* argv: "cellad", data folder, "auth" or "open", log level, public URL or "", seconds between

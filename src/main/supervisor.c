@@ -56,6 +56,7 @@ enum {
     CELLAD_STOP_MS = 45 * 1000,
     WARDEN_STOP_MS = 60 * 1000,
     EGRESS_STOP_MS = 5 * 1000,
+    CERTIFICATE_LOOK_MS = 60 * 60 * 1000,
 };
 
 struct supervisor;
@@ -95,6 +96,8 @@ struct supervisor {
     struct child warden;
     struct child cellad;
     struct child egress;
+    int64_t certificate_at_ms; /* when to look whether it is to be renewed */
+    bool has_terminal;         /* whose end is ours */
     bool announced;
     bool failed;
 };
@@ -194,8 +197,18 @@ static const char *cors_origin(const struct server_options *options)
     return strcmp(options->cors_origin, "none") == 0 ? "" : options->cors_origin;
 }
 
+/* A certificate that is renewed before it listens to signals is not lost: it reads it later. */
+static void hold_hangups(void)
+{
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGHUP);
+    sigprocmask(SIG_BLOCK, &set, NULL);
+}
+
 static int exec_cellad(struct supervisor *s)
 {
+    hold_hangups();
     const int from[FDS_MAX] = {s->dir.fd,      s->http_fd,       s->ready_write_fd, s->unix_fd,
                                s->dir.lock_fd, open_key_pipe(s), s->tls_fd};
     const int to[FDS_MAX] = {CELLAD_FD_DATA, CELLAD_FD_LISTEN, CELLAD_FD_READY, CELLAD_FD_UNIX,
@@ -370,17 +383,49 @@ static void restart_due(struct supervisor *s)
 static int next_wakeup_ms(const struct supervisor *s)
 {
     const struct child *children[] = {&s->warden, &s->cellad, &s->egress};
-    int64_t wait = -1;
+    int64_t wait = s->certificate_at_ms - now_ms();
+    if (wait < 0)
+        wait = 0;
     for (size_t i = 0; i < ARRAY_LEN(children); i++) {
         if (children[i]->pid != 0 || (children[i] == &s->egress && !s->network))
             continue;
         int64_t left = children[i]->restart_at_ms - now_ms();
         if (left < 0)
             left = 0;
-        if (wait < 0 || left < wait)
+        if (left < wait)
             wait = left;
     }
     return (int)wait;
+}
+
+/* --- the certificate --- */
+
+static void renew_certificate(struct supervisor *s)
+{
+    struct error err;
+    s->certificate_at_ms = now_ms() + CERTIFICATE_LOOK_MS;
+    int rc = tls_files_renew(&s->dir, &s->options, s->tls_fd, &err);
+    if (rc < 0)
+        log_error("the TLS certificate stays as it is: %s", err.message);
+    if (rc > 0 && s->cellad.pid > 0)
+        kill(s->cellad.pid, SIGHUP);
+}
+
+static bool terminal_is_there(void)
+{
+    _cleanup_fd_ int fd = open("/dev/tty", O_RDONLY | O_CLOEXEC | O_NOCTTY);
+    return fd >= 0;
+}
+
+/* SIGHUP asks for the certificate to be looked at again; or it tells, as ever, that the terminal
+ * has gone that the server was started from. Returns whether it was that. */
+static bool hang_up(struct supervisor *s)
+{
+    if (s->has_terminal && !terminal_is_there())
+        return true;
+    if (s->announced) /* else it has just been read */
+        renew_certificate(s);
+    return false;
 }
 
 /* --- set-up --- */
@@ -489,10 +534,15 @@ static int prepare(struct supervisor *s, struct error *err)
     if (prctl(PR_SET_CHILD_SUBREAPER, 1) < 0)
         return error_sys(err, "becoming a subreaper");
 
+    struct sigaction hangup;
+    sigaction(SIGHUP, NULL, &hangup);
+    s->has_terminal = hangup.sa_handler != SIG_IGN && terminal_is_there();
+    s->certificate_at_ms = now_ms() + CERTIFICATE_LOOK_MS;
     sigset_t set;
     sigemptyset(&set);
     sigaddset(&set, SIGTERM);
     sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGHUP);
     sigaddset(&set, SIGCHLD);
     sigprocmask(SIG_BLOCK, &set, NULL);
     signal(SIGPIPE, SIG_IGN);
@@ -545,7 +595,8 @@ static bool wait_for_events(struct supervisor *s, int timeout_ms)
         close(steal_fd(&s->ready_fd));
     struct signalfd_siginfo info;
     while (read(s->signal_fd, &info, sizeof(info)) == sizeof(info))
-        if (info.ssi_signo == SIGTERM || info.ssi_signo == SIGINT)
+        if (info.ssi_signo == SIGTERM || info.ssi_signo == SIGINT ||
+            (info.ssi_signo == SIGHUP && hang_up(s)))
             asked = true;
     reap(s);
     return asked;
@@ -576,6 +627,8 @@ static int supervise(struct supervisor *s, struct error *err)
             break;
         if (!s->failed)
             restart_due(s);
+        if (now_ms() >= s->certificate_at_ms)
+            renew_certificate(s);
     }
     log_info("stopping: sandboxes are stopped, their files are kept");
     end_child(s, &s->cellad, CELLAD_STOP_MS);

@@ -125,17 +125,43 @@ static int given_certificate(const struct server_options *options, struct buf *p
     return 0;
 }
 
-int tls_files_open(const struct datadir *dir, const struct server_options *options, int *ret_fd,
-                   struct error *err)
+/* --- the file for who serves --- */
+
+static bool holds(int fd, const struct buf *pem)
+{
+    _cleanup_wipe_ struct buf now = BUF_INIT(TLS_PEM_MAX);
+    char piece[4096];
+    ssize_t n;
+    while (!now.failed && (n = pread(fd, piece, sizeof(piece), (off_t)now.len)) > 0)
+        buf_add(&now, piece, (size_t)n);
+    explicit_bzero(piece, sizeof(piece));
+    return !now.failed && now.len == pem->len &&
+           (pem->len == 0 || memcmp(now.data, pem->data, pem->len) == 0);
+}
+
+int tls_files_renew(const struct datadir *dir, const struct server_options *options, int fd,
+                    struct error *err)
 {
     _cleanup_wipe_ struct buf pem = BUF_INIT(TLS_PEM_MAX);
-    _cleanup_fd_ int fd = memfd_create("tls", MFD_CLOEXEC);
     bool given = options->tls_cert != NULL || options->tls_key != NULL;
     if (strcmp(options->tls, "off") != 0 && (given ? given_certificate(options, &pem, err)
                                                    : own_certificate(dir, options, &pem, err)) < 0)
         return -1;
-    if (fd < 0 || write(fd, pem.data, pem.len) != (ssize_t)pem.len)
+    if (holds(fd, &pem))
+        return 0;
+    if (ftruncate(fd, 0) < 0 || pwrite(fd, pem.data, pem.len, 0) != (ssize_t)pem.len)
         return error_sys(err, "keeping the TLS certificate");
+    return 1;
+}
+
+int tls_files_open(const struct datadir *dir, const struct server_options *options, int *ret_fd,
+                   struct error *err)
+{
+    _cleanup_fd_ int fd = memfd_create("tls", MFD_CLOEXEC);
+    if (fd < 0)
+        return error_sys(err, "keeping the TLS certificate");
+    if (tls_files_renew(dir, options, fd, err) < 0)
+        return -1;
     *ret_fd = steal_fd(&fd);
     return 0;
 }

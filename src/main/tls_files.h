@@ -15,3 +15,8 @@
  * serves; empty with --tls off. INVALID_ARGUMENT says what is wrong with files that were given. */
 int tls_files_open(const struct datadir *dir, const struct server_options *options, int *ret_fd,
                    struct error *err);
+
+/* Looks again, and writes what it finds into that file. 1: it is another certificate than before;
+ * 0: the same. After an error the file is as it was, unless it could not be written. */
+int tls_files_renew(const struct datadir *dir, const struct server_options *options, int fd,
+                    struct error *err);
