@@ -13,7 +13,8 @@
 #include "sandbox/network.h"
 
 /* network may be NULL; internet: what allow_internet_access says, true where it does not. The
- * request replaces everything. INVALID_ARGUMENT names the member; members that mean nothing here
- * (allowPublicTraffic, maskRequestHost) are passed over. */
+ * request replaces everything. `rules` become headers of requests to hosts. INVALID_ARGUMENT names
+ * the member, also one that cannot be had here (egressProxy, httpsPorts); those that are about
+ * ports (allowPublicTraffic, maskRequestHost) are read elsewhere. */
 int e2b_network_request(struct arena *arena, yyjson_val *network, bool internet,
                         struct network_request *ret_request, struct error *err);

@@ -184,7 +184,9 @@ static bool is_repeatable(const struct proxy *p)
 static int try(struct proxy *p, bool may_reuse, bool *ret_again, struct error *err)
 {
     const struct api_call *call = p->call;
-    const char *host = arena_printf(http_arena(p->x), "localhost:%u", p->target->port);
+    const char *host = p->target->host != NULL
+                           ? p->target->host
+                           : arena_printf(http_arena(p->x), "localhost:%u", p->target->port);
     *ret_again = false;
     if (sandbox_tunnel(call->api->sandboxes, call->workspace, p->target->sandbox, p->target->port,
                        may_reuse, &p->tunnel, err) != 0)

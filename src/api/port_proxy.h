@@ -22,6 +22,7 @@
 struct proxy_target {
     const char *sandbox; /* name, in call->workspace */
     uint16_t port;
+    const char *host;   /* what the request's Host is to be; NULL: localhost:PORT */
     struct slice path;  /* for the program, as it was sent, without its first slash: "a%2Fb/c" */
     const char *prefix; /* what stood before it: "/v0/sandbox/box/port/3000"; "" */
     /*

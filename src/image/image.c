@@ -24,6 +24,7 @@ static const struct {
     {"base", HOST},
     {"code-interpreter-v1", HOST},
     {"code-interpreter", HOST},
+    {"mcp-gateway", HOST},
     {"@ai-sandbox/python", HOST},
     {"blaxel/base-image:latest", HOST},
     {"blaxel/prod-base:latest", HOST},

@@ -258,3 +258,44 @@ def test_headers_that_are_taken_away(server, world, setting):
     since = world.now()
     assert setting.box.do("http(host, host)", host=setting.host)["status"] == 200
     assert setting.seen(since) == [f"Bearer {setting.secret}"]
+
+
+def test_rules_of_e2bs_clients(world, server):
+    """network.rules, with a secret that their API has made and with a value as it is, over https from inside;
+    a fork's requests get them as well, and one's whose rules were taken away do not."""
+    host, name, value = world.name(WEB, label="api"), f"E2B_KEY.{uuid.uuid4().hex[:8]}", f"sk-{uuid.uuid4().hex}"
+    answer = server.request("POST", "/secrets", {"name": name, "value": value, "metadata": {"hosts": f"{host}, *.a.example"}})
+    assert answer.status == 201 and value not in answer.text, answer
+    network = {"allowOut": [host], "denyOut": ["0.0.0.0/0"], "rules": {host: [{"transform": {"headers": {
+        "Authorization": f"Bearer ${{e2b.secrets.{name}}}", "X-Plain": "as it is"}}}]}}
+    answer = server.request("POST", "/v2/sandboxes", {"templateID": "base", "network": network})
+    assert answer.status == 201, answer
+    made = [answer.json()["sandboxID"]]
+    try:
+        answer = server.request("POST", f"/sandboxes/{made[0]}/fork", {"count": 1})
+        made.append(answer.json()[0]["sandbox"]["sandboxID"])
+        for sandbox in made:
+            since = world.now()
+            got = server.sandbox(sandbox).run(f"curl -sS --max-time 60 https://{host}/")
+            [met] = world.met(since, kind="http", host=host)
+            fields = dict(met["fields"])
+            assert (fields.get("authorization"), fields.get("x-plain")) == (f"Bearer {value}", "as it is")
+            assert value not in got
+        shown = server.request("GET", f"/sandboxes/{made[0]}").json()["network"]
+        assert shown == network
+        assert all("rules" not in item.get("network", {}) for item in server.request("GET", "/v2/sandboxes").json())
+        answer = server.request("PUT", f"/sandboxes/{made[0]}/network", {"allowOut": [host], "denyOut": ["0.0.0.0/0"]})
+        assert answer.status == 204, answer
+        since = world.now()
+        server.sandbox(made[0]).run(f"curl -sS --max-time 60 http://{host}/")
+        [met] = world.met(since, kind="http", host=host)
+        assert not {"authorization", "x-plain"} & set(dict(met["fields"]))
+        refused = {f"other.{host}": "FORBIDDEN", host: None}
+        for goal, error in refused.items():
+            rules = {goal: network["rules"][host]}
+            answer = server.request("PUT", f"/sandboxes/{made[0]}/network", {"rules": rules})
+            assert answer.status == (204 if error is None else 403), (goal, answer)
+    finally:
+        for sandbox in made:
+            assert server.request("DELETE", f"/sandboxes/{sandbox}").status == 204
+        assert server.request("DELETE", f"/secrets/{name}").status == 204

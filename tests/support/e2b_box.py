@@ -19,7 +19,7 @@ class Box:
 
     def __init__(self, server, **options):
         self.server = server
-        answer = self.control("POST", "/sandboxes", {"templateID": "base", "timeout": 600, **options})
+        answer = self.control("POST", "/sandboxes", {"templateID": "base", "timeout": 600, "secure": True, **options})
         assert answer.status == 201, answer
         self.about = answer.json()
         self.id = self.about["sandboxID"]

@@ -80,8 +80,11 @@ int e2b_port_serve(struct http_exchange *x, const struct api *api, const char *s
         return error_set(err, ERROR_INVALID_ARGUMENT, "\"%.40s\" is not a path", path);
     const struct api_call call = {
         .api = api, .workspace = info.workspace, .credential_field = TOKEN_FIELD};
+    struct e2b_spec spec;
+    e2b_spec_read(http_arena(x), info.metadata.e2b_spec, &spec);
     const struct proxy_target target = {.sandbox = info.id,
                                         .port = port,
+                                        .host = e2b_spec_mask(http_arena(x), &spec, port),
                                         .path = slice_of(path + 1),
                                         .prefix = "",
                                         .own_origin = own_origin};

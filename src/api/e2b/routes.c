@@ -34,8 +34,26 @@ const struct route e2b_routes[] = {
 
     ROUTE("GET",    "/snapshots",                   SCOPE_READ,  e2b_snapshot_list),
     ROUTE("GET",    "/templates",                   SCOPE_READ,  e2b_template_list),
+    ROUTE("POST",   "/templates",                   SCOPE_WRITE, e2b_template_build),
+    ROUTE("POST",   "/v2/templates",                SCOPE_WRITE, e2b_template_build),
+    ROUTE("POST",   "/v3/templates",                SCOPE_WRITE, e2b_template_build),
     ROUTE("GET",    "/templates/aliases/{alias}",   SCOPE_READ,  e2b_template_alias),
+    ROUTE("POST",   "/templates/tags",              SCOPE_WRITE, e2b_template_tag),
+    ROUTE("DELETE", "/templates/tags",              SCOPE_WRITE, e2b_template_untag),
+    ROUTE("GET",    "/templates/{id}/tags",         SCOPE_READ,  e2b_template_tags),
+    ROUTE("GET",    "/templates/{id}/builds/{build}/status", SCOPE_READ, e2b_template_status),
     ROUTE("DELETE", "/templates/{id}",              SCOPE_WRITE, e2b_snapshot_delete),
+
+    ROUTE("GET",    "/secrets",                     SCOPE_READ,  e2b_secret_list),
+    ROUTE("POST",   "/secrets",                     SCOPE_ADMIN, e2b_secret_create),
+    ROUTE("GET",    "/secrets/{id}",                SCOPE_READ,  e2b_secret_get),
+    ROUTE("POST",   "/secrets/{id}",                SCOPE_ADMIN, e2b_secret_update),
+    ROUTE("DELETE", "/secrets/{id}",                SCOPE_ADMIN, e2b_secret_delete),
+
+    ROUTE("GET",    "/volumes",                     SCOPE_READ,  e2b_volume_list),
+    ROUTE("POST",   "/volumes",                     SCOPE_WRITE, e2b_volume_create),
+    ROUTE("GET",    "/volumes/{id}",                SCOPE_READ,  e2b_volume_find),
+    ROUTE("DELETE", "/volumes/{id}",                SCOPE_WRITE, e2b_volume_find),
 };
 
 /* Who comes here has a sandbox's token, or a signed address, and no key: each handler asks for it. */

@@ -9,14 +9,13 @@
 #include "api/e2b/sandbox_json.h"
 #include "api/e2b/sandbox_request.h"
 #include "api/e2b/snapshots.h"
-#include "image/image.h"
+#include "api/e2b/templates.h"
 
-/* "base:default" is the template "base": what stands behind the colon is a tag. */
-static const char *image_of(struct arena *arena, const char *template_id)
+/* Clients of the first generation ask for a token when they want one, and some of them know none:
+ * whoever has such a sandbox's id may use it, as there. Later ones say so, or come by /v2. */
+static bool is_first_generation(struct http_exchange *x)
 {
-    const char *image;
-    const char *plain = arena_dup(arena, template_id, strcspn(template_id, ":"));
-    return image_resolve(plain, &image, NULL) == 0 ? plain : NULL;
+    return strncmp(http_request(x)->path, "/v2/", 4) != 0;
 }
 
 static int create(struct http_exchange *x, const struct api_call *call,
@@ -46,7 +45,9 @@ int e2b_sandbox_create(struct http_exchange *x, const struct route_params *param
     yyjson_val *body;
     if (api_json_body(x, &body, err) < 0 || e2b_create_from_json(arena, body, &request, err) < 0)
         return -1;
-    const char *image = image_of(arena, request.spec.template_id);
+    if (is_first_generation(x) && yyjson_obj_get(body, "secure") == NULL)
+        request.spec.secure = false;
+    const char *image = e2b_template_image(arena, request.spec.template_id);
     if (image != NULL) {
         if (create(x, call, &request, image, &info, err) < 0)
             return -1;
@@ -69,7 +70,7 @@ int e2b_sandbox_get(struct http_exchange *x, const struct route_params *params, 
     if (e2b_sandbox_find(x, call, route_param(params, "name"), &info, err) < 0)
         return -1;
     yyjson_mut_doc *doc = json_doc(http_arena(x));
-    yyjson_mut_doc_set_root(doc, e2b_detail_json(http_arena(x), doc, call->api, &info, true));
+    yyjson_mut_doc_set_root(doc, e2b_detail_json(x, doc, call->api, &info, true));
     return api_reply_json(x, 200, doc, err);
 }
 

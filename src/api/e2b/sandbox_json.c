@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#include "api/e2b/sandbox_network.h"
 #include "api/e2b/port.h"
 #include "api/e2b/spec.h"
 #include "auth/box_token.h"
@@ -47,17 +48,29 @@ static void add_traffic_token(struct arena *arena, yyjson_mut_doc *doc, yyjson_m
     yyjson_mut_obj_add_str(doc, object, "trafficAccessToken", arena_strdup(arena, token));
 }
 
-static void add_domain(yyjson_mut_doc *doc, yyjson_mut_val *object, const struct api *api)
+/* With the port that the client came by, since it puts names of sandboxes before this and nothing
+ * behind it: "sandboxes.example:7070". */
+static void add_domain(struct http_exchange *x, yyjson_mut_doc *doc, yyjson_mut_val *object,
+                       const struct api *api)
 {
-    if (api->domain != NULL)
-        yyjson_mut_obj_add_str(doc, object, "domain", api->domain);
-    else
+    if (api->domain == NULL) {
         yyjson_mut_obj_add_null(doc, object, "domain");
+        return;
+    }
+    const char *url = api_base_url(x, api), *scheme = strstr(url, "://");
+    const char *authority = scheme == NULL ? url : scheme + 3;
+    const char *bracket = strrchr(authority, ']'); /* of an address of IPv6 */
+    const char *port = strchr(bracket != NULL ? bracket : authority, ':');
+    const char *domain = arena_printf(http_arena(x), "%s%.*s", api->domain,
+                                      port == NULL ? 0 : (int)strcspn(port, "/"),
+                                      port == NULL ? "" : port);
+    yyjson_mut_obj_add_str(doc, object, "domain", domain);
 }
 
-yyjson_mut_val *e2b_handle_json(struct arena *arena, yyjson_mut_doc *doc, const struct api *api,
+yyjson_mut_val *e2b_handle_json(struct http_exchange *x, yyjson_mut_doc *doc, const struct api *api,
                                 const struct sandbox_info *info)
 {
+    struct arena *arena = http_arena(x);
     struct e2b_spec spec;
     yyjson_mut_val *object = yyjson_mut_obj(doc);
     e2b_spec_read(arena, info->metadata.e2b_spec, &spec);
@@ -68,7 +81,7 @@ yyjson_mut_val *e2b_handle_json(struct arena *arena, yyjson_mut_doc *doc, const 
     yyjson_mut_obj_add_str(doc, object, "envdVersion", E2B_ENVD_VERSION);
     add_token(arena, doc, object, api, info->id, spec.secure);
     add_traffic_token(arena, doc, object, api, info->id);
-    add_domain(doc, object, api);
+    add_domain(x, doc, object, api);
     return object;
 }
 
@@ -104,6 +117,18 @@ static void add_limits(yyjson_mut_doc *doc, yyjson_mut_val *object, const struct
     yyjson_mut_obj_add_uint(doc, object, "diskSizeMB", info->limits.disk_bytes / MB);
 }
 
+/* Rules may hold what somebody would not show to all who may look. */
+static void add_network(yyjson_mut_doc *doc, yyjson_mut_val *object, const struct e2b_spec *spec,
+                        bool rules)
+{
+    if (spec->network == NULL)
+        return;
+    yyjson_mut_val *network = yyjson_val_mut_copy(doc, spec->network);
+    if (!rules)
+        yyjson_mut_obj_remove_key(network, "rules");
+    yyjson_mut_obj_add_val(doc, object, "network", network);
+}
+
 static void add_lifecycle(yyjson_mut_doc *doc, yyjson_mut_val *object,
                           const struct sandbox_info *info)
 {
@@ -114,9 +139,10 @@ static void add_lifecycle(yyjson_mut_doc *doc, yyjson_mut_val *object,
     yyjson_mut_obj_add_bool(doc, lifecycle, "autoResume", info->lifespan.wake);
 }
 
-yyjson_mut_val *e2b_detail_json(struct arena *arena, yyjson_mut_doc *doc, const struct api *api,
+yyjson_mut_val *e2b_detail_json(struct http_exchange *x, yyjson_mut_doc *doc, const struct api *api,
                                 const struct sandbox_info *info, bool tokens)
 {
+    struct arena *arena = http_arena(x);
     struct e2b_spec spec;
     yyjson_mut_val *object = yyjson_mut_obj(doc);
     e2b_spec_read(arena, info->metadata.e2b_spec, &spec);
@@ -129,15 +155,14 @@ yyjson_mut_val *e2b_detail_json(struct arena *arena, yyjson_mut_doc *doc, const 
     yyjson_mut_obj_add_str(doc, object, "envdVersion", E2B_ENVD_VERSION);
     if (tokens)
         add_token(arena, doc, object, api, info->id, spec.secure);
-    add_domain(doc, object, api);
+    add_domain(x, doc, object, api);
     add_limits(doc, object, info);
     yyjson_mut_obj_add_val(doc, object, "metadata",
                            spec.metadata != NULL ? yyjson_val_mut_copy(doc, spec.metadata)
                                                  : yyjson_mut_obj(doc));
     yyjson_mut_obj_add_str(doc, object, "state", e2b_state(info));
     yyjson_mut_obj_add_bool(doc, object, "allowInternetAccess", spec.internet);
-    if (spec.network != NULL)
-        yyjson_mut_obj_add_val(doc, object, "network", yyjson_val_mut_copy(doc, spec.network));
+    add_network(doc, object, &spec, tokens);
     add_lifecycle(doc, object, info);
     yyjson_mut_obj_add_arr(doc, object, "volumeMounts");
     return object;
@@ -183,8 +208,9 @@ int e2b_reply_handle(struct http_exchange *x, const struct api_call *call, int s
     struct sandbox_info info;
     if (e2b_settle(x, call, id, &info, err) < 0)
         return -1;
+    e2b_network_trust(x, call, &info);
     yyjson_mut_doc *doc = json_doc(http_arena(x));
-    yyjson_mut_doc_set_root(doc, e2b_handle_json(http_arena(x), doc, call->api, &info));
+    yyjson_mut_doc_set_root(doc, e2b_handle_json(x, doc, call->api, &info));
     return api_reply_json(x, status, doc, err);
 }
 

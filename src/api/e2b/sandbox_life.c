@@ -13,8 +13,6 @@
 #include "api/e2b/handlers.h"
 #include "api/e2b/sandbox_json.h"
 #include "api/e2b/sandbox_request.h"
-#include "api/e2b_network.h"
-#include "api/v0/security_json.h"
 #include "base/limits.h"
 
 int e2b_set_timeout(struct http_exchange *x, const struct api_call *call, const char *id,
@@ -41,8 +39,13 @@ int e2b_sandbox_timeout(struct http_exchange *x, const struct route_params *para
         return -1;
     if (seconds < 0)
         return error_set(err, ERROR_INVALID_ARGUMENT, "timeout is required: seconds from now");
-    if (e2b_sandbox_find(x, call, route_param(params, "name"), &info, err) < 0 ||
-        e2b_set_timeout(x, call, info.id, seconds, err) < 0)
+    if (e2b_sandbox_find(x, call, route_param(params, "name"), &info, err) < 0)
+        return -1;
+    /* Clients before 2.5 find out by this whether one has to be resumed before it is used. */
+    if (strcmp(e2b_state(&info), "running") != 0)
+        return error_set(err, ERROR_SANDBOX_NOT_FOUND,
+                         "sandbox \"%s\" is paused: it has no time-out", info.id);
+    if (e2b_set_timeout(x, call, info.id, seconds, err) < 0)
         return -1;
     return e2b_reply_nothing(x, err);
 }
@@ -223,32 +226,4 @@ int e2b_sandbox_resume(struct http_exchange *x, const struct route_params *param
         e2b_come_back(x, call, memory, &info, err) < 0)
         return -1;
     return e2b_reply_handle(x, call, 201, info.id, err);
-}
-
-/* --- the network --- */
-
-int e2b_sandbox_network(struct http_exchange *x, const struct route_params *params, void *ctx,
-                        struct error *err)
-{
-    const struct api_call *call = ctx;
-    struct arena *arena = http_arena(x);
-    struct sandbox_info info;
-    struct e2b_spec spec;
-    yyjson_val *body;
-    struct sandbox_update update = {.workspace = call->workspace,
-                                    .security.may_loosen = security_may_loosen(call),
-                                    .actor = call->principal.name};
-    if (api_json_body(x, &body, err) < 0 ||
-        e2b_sandbox_find(x, call, route_param(params, "name"), &info, err) < 0)
-        return -1;
-    e2b_spec_read(arena, info.metadata.e2b_spec, &spec);
-    spec.network = body;
-    if (member_bool(body, "", "allow_internet_access", &spec.internet, err) < 0 ||
-        e2b_network_request(arena, body, spec.internet, &update.network, err) < 0)
-        return -1;
-    update.name = info.id;
-    update.e2b_spec = e2b_spec_text(arena, &spec);
-    if (sandboxes_update(call->api->sandboxes, &update, arena, &info, err) < 0)
-        return -1;
-    return e2b_reply_nothing(x, err);
 }

@@ -67,8 +67,13 @@ static int read_lifecycle(yyjson_val *body, struct e2b_create_request *request, 
 static int refuse_unknown(yyjson_val *body, struct error *err)
 {
     yyjson_val *volumes = yyjson_obj_get(body, "volumeMounts");
+    yyjson_val *tokens = yyjson_obj_get(yyjson_obj_get(body, "iam"), "tokens");
     if (yyjson_arr_size(volumes) > 0)
         return error_set(err, ERROR_INVALID_ARGUMENT, "volumeMounts: there are no volumes here");
+    if (yyjson_obj_size(tokens) > 0)
+        return error_set(err, ERROR_INVALID_ARGUMENT,
+                         "iam.tokens: there are no workload identities here; a secret can be sent "
+                         "for a sandbox (network.rules)");
     return 0;
 }
 
@@ -86,12 +91,13 @@ int e2b_create_from_json(struct arena *arena, yyjson_val *body, struct e2b_creat
         member_bool(body, "", "secure", &spec->secure, err) < 0 ||
         member_bool(body, "", "allow_internet_access", &spec->internet, err) < 0 ||
         member_object(body, "", "network", &spec->network, err) < 0 ||
-        read_lifecycle(body, &request, err) < 0 || refuse_unknown(body, err) < 0 ||
+        e2b_mask_check(spec->network, err) < 0 || read_lifecycle(body, &request, err) < 0 ||
+        refuse_unknown(body, err) < 0 ||
         e2b_network_request(arena, spec->network, spec->internet, &request.network, err) < 0)
         return -1;
     /* Nobody asked for rules: where sandboxes have no network here, they go without. */
-    request.network.by_default =
-        spec->internet && request.network.allow.len == 0 && request.network.deny.len == 0;
+    request.network.by_default = spec->internet && request.network.allow.len == 0 &&
+                                 request.network.deny.len == 0 && request.network.headers.len == 0;
     *ret = request;
     return 0;
 }

@@ -14,7 +14,7 @@ struct e2b_create_request {
     struct network_request network;
 };
 
-/* Members that mean nothing here (mcp, iam) are passed over, as E2B's own clients send more with
+/* Members that mean nothing here (mcp) are passed over, as E2B's own clients send more with
  * every version. INVALID_ARGUMENT names the member that cannot be had. */
 int e2b_create_from_json(struct arena *arena, yyjson_val *body, struct e2b_create_request *ret,
                          struct error *err);

@@ -15,6 +15,7 @@
 #include "api/e2b/errors.h"
 #include "api/e2b/handlers.h"
 #include "api/e2b/sandbox_json.h"
+#include "api/v0/sandbox_ca.h"
 #include "base/limits.h"
 #include "loop/co.h"
 
@@ -69,6 +70,16 @@ static void add_snapshot(struct arena *arena, yyjson_mut_doc *doc, yyjson_mut_va
     yyjson_mut_obj_add_strcpy(doc, object, "createdAt", time);
 }
 
+static int make_clone(struct http_exchange *x, const struct api_call *call,
+                      const struct sandbox_clone *clone, struct sandbox_info *ret_info,
+                      struct error *err)
+{
+    if (sandboxes_clone(call->api->sandboxes, clone, http_arena(x), ret_info, err) < 0)
+        return -1;
+    sandbox_ca_clone(x, call, clone->source, ret_info->id);
+    return 0;
+}
+
 /* A sandbox is recorded at once; its files are there when it has settled. */
 static int wait_made(struct http_exchange *x, const struct api_call *call, const char *id,
                      struct sandbox_info *ret_info, struct error *err)
@@ -104,7 +115,7 @@ int e2b_snapshot_make(struct http_exchange *x, const struct api_call *call,
                                         .e2b_spec = e2b_spec_text(arena, &spec),
                                         .lifespan = &forever,
                                         .actor = call->principal.name};
-    if (sandboxes_clone(call->api->sandboxes, &clone, arena, ret_made, err) < 0)
+    if (make_clone(x, call, &clone, ret_made, err) < 0)
         return -1;
     return wait_made(x, call, ret_made->id, ret_made, err);
 }
@@ -147,7 +158,7 @@ int e2b_snapshot_start(struct http_exchange *x, const struct api_call *call,
                                         .network = request->network,
                                         .lifespan = &lifespan,
                                         .actor = call->principal.name};
-    return sandboxes_clone(call->api->sandboxes, &clone, arena, ret_info, err);
+    return make_clone(x, call, &clone, ret_info, err);
 }
 
 /* --- listing and deleting --- */
@@ -222,7 +233,7 @@ static int start_fork(struct http_exchange *x, const struct api_call *call,
                                         .enabled = &enabled,
                                         .lifespan = &change,
                                         .actor = call->principal.name};
-    return sandboxes_clone(call->api->sandboxes, &clone, http_arena(x), ret_info, err);
+    return make_clone(x, call, &clone, ret_info, err);
 }
 
 int e2b_sandbox_fork(struct http_exchange *x, const struct route_params *params, void *ctx,
@@ -257,7 +268,7 @@ int e2b_sandbox_fork(struct http_exchange *x, const struct route_params *params,
         }
         if (errors[i].code == ERROR_NONE) {
             yyjson_mut_obj_add_val(doc, result, "sandbox",
-                                   e2b_handle_json(arena, doc, call->api, &forks[i]));
+                                   e2b_handle_json(x, doc, call->api, &forks[i]));
             continue;
         }
         yyjson_mut_val *why = yyjson_mut_obj_add_obj(doc, result, "error");

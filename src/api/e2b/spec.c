@@ -4,7 +4,12 @@
 
 #include "api/e2b/spec.h"
 
+#include <string.h>
+
+#include "api/blaxel/members.h"
 #include "api/call.h"
+
+enum { HOST_MAX = 255 };
 
 static const char *text_of(yyjson_val *object, const char *name)
 {
@@ -75,6 +80,39 @@ bool e2b_is_snapshot(struct arena *arena, const char *text)
     struct e2b_spec spec;
     e2b_spec_read(arena, text, &spec);
     return spec.snapshot != NULL;
+}
+
+/* --- ports --- */
+
+#define PORT_MARK "${PORT}"
+
+int e2b_mask_check(yyjson_val *network, struct error *err)
+{
+    static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                                  "-._:[]";
+    const char *mask = NULL;
+    if (member_text(network, "network", "maskRequestHost", &mask, err) < 0 || mask == NULL)
+        return mask == NULL ? 0 : -1;
+    size_t before = strspn(mask, allowed);
+    const char *rest = mask + before;
+    if (strncmp(rest, PORT_MARK, sizeof(PORT_MARK) - 1) == 0)
+        rest += sizeof(PORT_MARK) - 1;
+    if (strlen(mask) == 0 || strlen(mask) > HOST_MAX || rest[strspn(rest, allowed)] != '\0')
+        return error_set(err, ERROR_INVALID_ARGUMENT,
+                         "network.maskRequestHost: \"%.80s\" is no host, such as "
+                         "\"localhost:" PORT_MARK "\"",
+                         mask);
+    return 0;
+}
+
+const char *e2b_spec_mask(struct arena *arena, const struct e2b_spec *spec, uint16_t port)
+{
+    const char *mask = text_of(spec->network, "maskRequestHost");
+    const char *mark = mask == NULL ? NULL : strstr(mask, PORT_MARK);
+    if (mark == NULL)
+        return mask;
+    return arena_printf(arena, "%.*s%u%s", (int)(mark - mask), mask, port,
+                        mark + sizeof(PORT_MARK) - 1);
 }
 
 bool e2b_spec_is_public(const struct e2b_spec *spec)

@@ -27,6 +27,11 @@ struct e2b_spec {
 void e2b_spec_read(struct arena *arena, const char *text, struct e2b_spec *ret_spec);
 const char *e2b_spec_text(struct arena *arena, const struct e2b_spec *spec);
 
+/* network.maskRequestHost: what a program in the sandbox is told as the Host of requests to a port,
+ * "${PORT}" being that; NULL: nothing else than usual. INVALID_ARGUMENT for what is no Host. */
+int e2b_mask_check(yyjson_val *network, struct error *err);
+const char *e2b_spec_mask(struct arena *arena, const struct e2b_spec *spec, uint16_t port);
+
 /* Whether its ports are open to whoever comes. */
 bool e2b_spec_is_public(const struct e2b_spec *spec);
 bool e2b_is_secure(struct arena *arena, const char *text);

@@ -171,26 +171,48 @@ static bool exists(void *ctx, const char *sandbox_id)
     return sandboxes_has(ctx, sandbox_id);
 }
 
+/* *ret_why: what kept it from being believed; NULL: nothing. */
+static int install(const struct place *place, const struct api_call *call,
+                   const char **ret_certificate, const char **ret_why, struct error *err)
+{
+    struct sandbox_info info;
+    struct error why;
+    if (sandboxes_get(place->sandboxes, place->workspace, place->name, place->arena, &info, err) <
+        0)
+        return -1;
+    auth_ca_sweep(call->api->auth, exists, place->sandboxes);
+    if (auth_ca_make(call->api->auth, info.id, info.name, err) < 0)
+        return -1;
+    const char *certificate = auth_ca_certificate(call->api->auth, info.id, place->arena);
+    if (certificate == NULL)
+        return error_set(err, ERROR_CONFLICT, "somebody is deleting it");
+    /* First believed, then used. */
+    int r = trust(place, certificate, &why);
+    sandboxes_secrets_changed(place->sandboxes, place->workspace);
+    *ret_certificate = certificate;
+    *ret_why = r == 0 ? NULL : arena_strdup(place->arena, why.message);
+    return 0;
+}
+
 int v0_sandbox_ca_put(struct http_exchange *x, const struct route_params *params, void *ctx,
                       struct error *err)
 {
     const struct api_call *call = ctx;
     const struct place place = place_of(x, params, call);
-    struct sandbox_info info;
-    struct error why;
-    if (sandboxes_get(place.sandboxes, place.workspace, place.name, place.arena, &info, err) < 0)
+    const char *certificate, *why;
+    if (install(&place, call, &certificate, &why, err) < 0)
         return -1;
-    auth_ca_sweep(call->api->auth, exists, place.sandboxes);
-    if (auth_ca_make(call->api->auth, info.id, info.name, err) < 0)
+    return reply(x, certificate, "installed", why, err);
+}
+
+int sandbox_ca_install(struct http_exchange *x, const struct api_call *call, const char *name,
+                       struct error *err)
+{
+    const struct place place = {call->api->sandboxes, call->workspace, name, http_arena(x)};
+    const char *certificate, *why;
+    if (install(&place, call, &certificate, &why, err) < 0)
         return -1;
-    const char *certificate = auth_ca_certificate(call->api->auth, info.id, place.arena);
-    if (certificate == NULL)
-        return error_set(err, ERROR_CONFLICT, "somebody is deleting it");
-    /* First believed, then used. */
-    int r = trust(&place, certificate, &why);
-    sandboxes_secrets_changed(place.sandboxes, place.workspace);
-    return reply(x, certificate, "installed",
-                 r == 0 ? NULL : arena_strdup(place.arena, why.message), err);
+    return why == NULL ? 0 : error_set(err, ERROR_UNAVAILABLE, "%s", why);
 }
 
 int v0_sandbox_ca_delete(struct http_exchange *x, const struct route_params *params, void *ctx,

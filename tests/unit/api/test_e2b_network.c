@@ -29,8 +29,23 @@ static const struct {
     {"{\"allowOut\":[\"a.example\"]}", false, NET_ALLOWLIST, "a.example", NULL},
 };
 
-static const char *const refused[] = {"[]", "{\"allowOut\":\"a\"}", "{\"denyOut\":[1]}",
-                                      "{\"allowOut\":{}}"};
+static const char *const refused[] = {
+    "[]",
+    "{\"allowOut\":\"a\"}",
+    "{\"denyOut\":[1]}",
+    "{\"allowOut\":{}}",
+    "{\"egressProxy\":{\"address\":\"proxy:1080\"}}",
+    "{\"httpsPorts\":[443]}",
+    "{\"rules\":[]}",
+    "{\"rules\":{\"a.example\":{}}}",
+    "{\"rules\":{\"a.example\":[1]}}",
+    "{\"rules\":{\"a.example\":[{\"transform\":{\"headers\":{\"X\":1}}}]}}",
+    "{\"rules\":{\"a.example\":[{\"transform\":{\"headers\":{\"X\":\"${e2b.secrets.a\"}}}]}}",
+    "{\"rules\":{\"a.example\":[{\"transform\":{\"headers\":"
+    "{\"X\":\"${e2b.secrets.a}${e2b.secrets.b}\"}}}]}}",
+    "{\"rules\":{\"a.example\":[{\"transform\":{\"headers\":"
+    "{\"X\":\"${e2b.identity.tokens.a}\"}}}]}}",
+};
 
 static void what_it_comes_to(void **state)
 {
@@ -54,6 +69,31 @@ static void what_it_comes_to(void **state)
     }
 }
 
+static void rules_are_headers(void **state)
+{
+    static const char *const wanted[] = {
+        "a.example", "Authorization", "key_1", "Bearer {}!",
+        "a.example", "X-Plain",       "-",     "as it is",
+    };
+    struct network_request request;
+    size_t n = 0;
+    assert_int_equal(
+        e2b_network_request(*state,
+                            value_of(*state,
+                                     "{\"rules\":{\"a.example\":[{},{\"transform\":{\"headers\":{"
+                                     "\"Authorization\":\"Bearer ${e2b.secrets.key_1}!\","
+                                     "\"X-Plain\":\"as it is\"}}}],\"b.example\":[]},"
+                                     "\"egressProxy\":null,\"httpsPorts\":[]}"),
+                            true, &request, NULL),
+        0);
+    assert_true(request.given & NETWORK_HEADERS);
+    strv_each (word, request.headers) {
+        assert_true(n < ARRAY_LEN(wanted));
+        assert_string_equal(word, wanted[n++]);
+    }
+    assert_int_equal(n, ARRAY_LEN(wanted));
+}
+
 static void what_is_refused(void **state)
 {
     for (size_t i = 0; i < ARRAY_LEN(refused); i++) {
@@ -70,6 +110,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         api_test(what_it_comes_to),
+        api_test(rules_are_headers),
         api_test(what_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
