@@ -202,17 +202,3 @@ test("ports are open, or ask for the sandbox's token", async () => {
       assert.equal(await (await get(token)).text(), await box.files.read("/etc/hostname"));
     }, { network: { allowPublicTraffic } });
 });
-
-test("git is at hand", () =>
-  withSandbox(async (box) => {
-    await box.git.init("repo");
-    await box.git.configureUser("Somebody", "somebody@example.com");
-    await box.files.write("repo/a.txt", "1");
-    await box.git.add("repo");
-    await box.git.commit("repo", "first");
-    const status = await box.git.status("repo");
-    assert.equal(status.isClean, true);
-    await box.git.createBranch("repo", "other");
-    const { branches } = await box.git.branches("repo");
-    assert.ok(branches.includes("other"));
-  }));
