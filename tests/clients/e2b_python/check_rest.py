@@ -145,6 +145,13 @@ def check_files_further():
     assert shared.files.read("zipped.txt", gzip=True) == "z" * 10000
 
 
+def check_input_in_a_stream():
+    command = shared.commands.run("head -n 3", background=True, stdin=True)
+    shared.commands.stream_input(command.pid, (f"{line}\n" for line in ("one", "two", "three")))
+    assert command.wait().stdout == "one\ntwo\nthree\n"
+    raises(NotFoundException, shared.commands.stream_input, 999999, ["x"])
+
+
 def check_async():
     async def work():
         name, here = unique("async"), await AsyncSandbox.connect(shared.sandbox_id)
