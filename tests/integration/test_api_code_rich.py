@@ -212,6 +212,14 @@ def test_a_method_that_fails_is_told_and_the_others_are_asked(box):
     assert run(box, "T")["results"][0]["text"] == "<class '__main__.T'>"  # a class is not asked
 
 
+def test_media_types_that_are_none(box):
+    shown = show(box, "display({'text/plain': 'p', 'text/x y': '1', 'a\\nb': '2', 3: '3', '': '4', 'x' * 300: '5', "
+                      "'text/v1; q=1': '6', 'application/x': b'7', 'application/a+json': {'b': 1}}, raw=True)")
+    assert shown["text"] == "p" and shown["extra"] == {"3": "3", "application/x": "Nw==", "application/a+json": {"b": 1}}
+    assert len(show(box, "display({f'x/{i}': '1' for i in range(1000)}, raw=True)")["extra"]) == 40
+    assert box.request("POST", "/code", {"code": "display(1, raw=True)"}).json()["error"]["name"] == "TypeError"
+
+
 def test_results_in_the_order_of_their_making(box):
     done = run(box, "display('one')\nprint('between')\ndisplay(2, [3])\n'four'")
     assert [r["text"] for r in done["results"]] == ["'one'", "2", "[3]", "'four'"]

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Python cells that do what cells should not: told with its reason, and the next run works."""
 
+import ast
 import json
+import pathlib
 
 import pytest
 
@@ -36,6 +38,16 @@ def frames(box, code):
             name, number = line.split('"')[1], line.split("line ")[1].split(",")[0]
             found.append(("cell" if name.startswith("<cell ") else name, int(number)))
     return found
+
+
+# --- old interpreters ---
+
+KERNELS = pathlib.Path(__file__).resolve().parents[2] / "src/code/kernels"
+
+
+@pytest.mark.parametrize("file", sorted(path.name for path in KERNELS.glob("*.py")))
+def test_kernels_are_the_python_of_3_8(file):
+    ast.parse((KERNELS / file).read_text(), feature_version=(3, 8))
 
 
 # --- errors ---

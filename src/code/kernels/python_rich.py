@@ -8,9 +8,12 @@ import datetime
 import importlib.machinery
 import json
 import math
+import re
 import sys
 
 TABLE_ROWS_MAX = 10000
+MIMES_MAX = 40         # of one value; and their names are …
+MIME = re.compile(r"[A-Za-z0-9+./_;=-]{1,200}\Z")
 JSON_MAX = 4 << 20     # of a list or dict, whose text is there too
 
 METHODS = (("html", "_repr_html_"), ("markdown", "_repr_markdown_"), ("svg", "_repr_svg_"), ("png", "_repr_png_"),
@@ -88,10 +91,10 @@ def as_text(name, value):
 
 
 def add_mime(items, found):
-    for mime, value in found.items():
-        if value is None:
-            continue
+    for mime, value in list(found.items())[:MIMES_MAX]:
         mime = str(mime)
+        if value is None or not MIME.match(mime):
+            continue
         name = SHORT.get(mime)
         if name is None:
             is_text = isinstance(value, (str, bytes)) and not mime.endswith("json")
@@ -103,6 +106,8 @@ def add_mime(items, found):
 
 
 def publish(data):
+    if not isinstance(data, dict):
+        raise TypeError("what is displayed raw is a dict of media types")
     items = {}
     add_mime(items, data)
     put_result(items, False)
