@@ -39,30 +39,42 @@ static bool has_ended(const struct sandbox *sb, const struct error *err)
     return err->code == ERROR_NOT_RUNNING && sb->goal != GOAL_DELETED;
 }
 
+/* What somebody asked for and cannot be had goes on; what has come to its end is stopped then. */
+static void give_up_pause(struct sandbox *sb, const struct error *err)
+{
+    const bool expired = sb->stop_reason != NULL;
+    log_error("sandbox %s: pause failed: %s", sb->id, err->message);
+    if (has_ended(sb, err)) {
+        sandbox_lost(sb, SANDBOX_FAILED, "Sandbox ended unexpectedly");
+        return;
+    }
+    if (sb->goal != GOAL_PAUSED)
+        return;
+    record(sb, "PAUSE", "FAILURE", err->message);
+    if (sb->goal != GOAL_PAUSED) /* somebody wants something else meanwhile */
+        return;
+    sb->goal = expired ? GOAL_STOPPED : GOAL_RUNNING;
+    sb->stop_reason =
+        expired ? "Sandbox stopped: its time was over, and it could not be paused" : NULL;
+    sandbox_froze(sb); /* perhaps: so that it is told to go on, whatever comes next */
+    sandbox_set_status(sb, expired ? SANDBOX_STOPPING : SANDBOX_RESUMING);
+}
+
 void sandbox_drive_pause(struct sandbox *sb)
 {
     struct error err;
-    const char *reason = sb->stop_reason;
     sandbox_note(sb, SANDBOX_LOG_INFO, "Pausing sandbox...");
     tunnels_close_idle(sb);
     if (sandbox_wait_for_clones(sb, true, &err) < 0 ||
         sandbox_with_patience(sb, pause_once, &err) < 0) {
-        log_error("sandbox %s: pause failed: %s", sb->id, err.message);
-        if (has_ended(sb, &err)) {
-            sandbox_lost(sb, SANDBOX_FAILED, "Sandbox ended unexpectedly");
-            return;
-        }
-        sandbox_add_event(sb, "PAUSE", "FAILURE", err.message);
-        if (sb->goal != GOAL_PAUSED)
-            return;
-        sb->goal = GOAL_RUNNING; /* and to be sure of that, it is told to go on */
-        sandbox_set_status(sb, SANDBOX_RESUMING);
+        give_up_pause(sb, &err);
         return;
     }
     sandbox_froze(sb);
     tally_stopped(sb);
     if (sb->goal != GOAL_PAUSED)
         return;
+    const char *reason = sb->stop_reason;
     sb->stop_reason = NULL;
     sandbox_set_status(sb, SANDBOX_PAUSED);
     record(sb, "PAUSE", "SUCCESS", reason != NULL ? reason : "Sandbox paused successfully");

@@ -10,8 +10,9 @@ import pytest
 
 from cella_ports import APP, PORT
 from cella_server import wait_until
+from cella_websocket import Terminal
 
-BEAT = "i=0; while :; do i=$((i + 1)); echo $i > /tmp/beat; sleep 0.02; done"
+BEAT = "while :; do echo >> /tmp/beat; sleep 0.02; done"
 
 
 def frozen(box):
@@ -50,7 +51,7 @@ def events(box):
 
 
 def beat(box):
-    return int(box.run("cat /tmp/beat || echo 0"))
+    return int(box.run("wc -l < /tmp/beat || echo 0"))
 
 
 @pytest.fixture(scope="module")
@@ -121,6 +122,18 @@ def test_streams_that_are_open_wait(box):
     assert box.request("GET", f"/port/{PORT}/text").status == 200
 
 
+def test_a_terminal_waits(server, box):
+    with Terminal(server, box.name) as terminal:
+        terminal.type("x=6; echo be\"gun\"\n")
+        terminal.await_(b"begun\r\n")
+        pause(box)
+        terminal.type("echo is $((x * 7))\n")
+        resume(box)
+        terminal.await_(b"is 42\r\n")
+        terminal.type("exit\n")
+        terminal.await_end()
+
+
 def test_time_of_a_run_stands_still_too(box):
     """The time-out of a run passes while it stands still: it is not ended, and keeps its variables."""
     code(box, "survivor = 1")
@@ -172,6 +185,7 @@ def test_deleted_cloned_and_resized_while_paused(server):
     box = server.create()
     box.write("/workspace/kept", "files")
     box.spawn(BEAT)
+    wait_until(lambda: beat(box) > 0, 20, "a beat")
     pause(box)
     answer = box.request("POST", "/clone", {"name": box.name + "-copy"})
     assert answer.status == 202, answer
@@ -252,7 +266,8 @@ def test_many_at_once(server):
         list(pool.map(lambda b: b.spawn(BEAT), boxes))
         list(pool.map(pause, boxes))
         list(pool.map(resume, boxes))
-        assert all(pool.map(lambda b: beat(b) > 0, boxes))
+        for one in boxes:
+            wait_until(lambda b=one: beat(b) > 0, 20, "a beat")
         list(pool.map(lambda b: b.delete(), boxes))
     assert server.leaks() == ""
 

@@ -4,10 +4,14 @@
 import contextlib
 import http.client
 import pathlib
+import sys
 
-from cella_server import wait_until
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 
-BEAT = "i=0; while :; do i=$((i + 1)); echo $i > /tmp/beat; sleep 0.02; done"
+import wirelib  # noqa: E402
+from cella_server import wait_until  # noqa: E402
+
+BEAT = "while :; do echo >> /tmp/beat; sleep 0.02; done"
 VICTIMS = [("warden",), ("cellad",), ("cellad", "warden"), ("supervisor", "warden", "cellad")]
 
 
@@ -28,8 +32,9 @@ def crash(server, victims):
 
 
 def goes_on(box):
-    last = box.run("cat /tmp/beat")
-    wait_until(lambda: box.run("cat /tmp/beat") != last, 20, "it goes on")
+    beats = lambda: int(box.run("wc -l < /tmp/beat || echo 0"))  # noqa: E731
+    last = beats()
+    wait_until(lambda: beats() > last, 20, "it goes on")
 
 
 def ask(box, verb):
@@ -111,3 +116,26 @@ def test_it_is_killed_while_it_stands_still(server_factory):
     assert box.run("echo again") == "again"
     box.delete()
     assert server.leaks() == ""
+
+
+def test_nothing_stands_still_that_should_not(server_factory):
+    """The warden has been told things that cellad knows nothing of; both ways, and whoever is new."""
+    server = server_factory()
+    runs, stands = server.create(), server.create()
+    ids = [box.get()["metadata"]["id"] for box in (runs, stands)]
+    runs.spawn(BEAT)
+    assert ask(stands, "pause")
+    stands.wait_status("paused")
+    for victim in ("cellad", "warden"):
+        with wirelib.Connection(f"{server.data}/run/warden.sock") as warden:
+            warden.call("WARDEN_PAUSE", id=ids[0])
+            warden.call("WARDEN_RESUME", id=ids[1])
+        assert frozen(server, ids[0])
+        crash(server, (victim,))
+        wait_until(lambda: frozen(server, ids[0]) is False, 30, "the one that runs goes on")
+        wait_until(lambda: frozen(server, ids[1]), 30, "the one that is paused stands still")
+        runs.wait_status("running")
+        stands.wait_status("paused")
+        goes_on(runs)
+    for box in (runs, stands):
+        box.delete()

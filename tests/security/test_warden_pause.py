@@ -111,6 +111,41 @@ def test_what_lives_in_a_sandbox_cannot_thaw_it(warden):
     warden.remove("rebel")
 
 
+RELUCTANT = """
+import os, signal, threading, time
+def spin():
+    while True: pass
+threading.Thread(target=spin, daemon=True).start()      # never sleeps
+stopped = os.fork()
+if stopped == 0:
+    os.kill(os.getpid(), signal.SIGSTOP)                # stands already, and not by us
+    os._exit(0)
+if os.fork() == 0:
+    signal.pthread_sigmask(signal.SIG_BLOCK, range(1, 65))  # takes no signal
+    while True: time.sleep(0.01)
+if os.fork() == 0:
+    os.posix_spawn('/bin/sh', ['sh', '-c', 'while :; do (exit); done'], {})  # comes and goes
+    os.setsid()                                         # is in a session of its own
+    while True: os.sync()
+open('/tmp/ready', 'w').close()
+while True: time.sleep(0.01)
+"""
+
+
+def test_those_who_would_rather_not_stand_still(warden):
+    warden.start("busy", cpu_millis=500)
+    warden.output("busy", f"cat > /tmp/reluctant.py <<'EOF'\n{RELUCTANT}\nEOF")
+    warden.spawn("busy", "python3 /tmp/reluctant.py")
+    wait_until(lambda: warden.run("busy", "test -e /tmp/ready")[0] == 0, "all of them")
+    for _ in range(5):
+        pause(warden, "busy")
+        assert frozen(warden, "busy")
+        resume(warden, "busy")
+    pause(warden, "busy")
+    warden.remove("busy")
+    assert "busy" not in warden.list()
+
+
 def test_killed_between_the_record_and_the_freezing():
     with wardenlib.Warden(fail_at="pause-record") as warden:
         warden.start("half")

@@ -79,6 +79,26 @@ def check_command_limits(server, box):
                lambda: f"few groups: {list((group / 'work').glob('e*'))}")
 
 
+def check_pause(server, box):
+    group = pathlib.Path(f"/sys/fs/cgroup/cella-{server.instance}", box.get()["metadata"]["id"])
+    born = box.init_start_time()
+    box.run("head -c 32M /dev/urandom > /workspace/pages; sync; cat /workspace/pages > /dev/null", timeout=120)
+    beats = lambda: int(box.run("wc -l < /tmp/beat || echo 0", timeout=60))  # noqa: E731
+    pid = box.spawn("while :; do echo >> /tmp/beat; sleep 0.1; done")
+    assert box.request("POST", "/pause", timeout=60).status == 202
+    box.wait_status("paused", deadline=60)
+    assert "frozen 1" in (group / "cgroup.events").read_text()
+    wait_until(lambda: int((group / "memory.current").read_text()) < 24 << 20, 60, "memory taken back")
+    assert box.request("POST", "/process", {"command": "true"}, timeout=60).error() == "NOT_RUNNING"
+    assert box.request("POST", "/resume", timeout=60).status == 202
+    box.wait_status("running", deadline=60)
+    last = beats()
+    wait_until(lambda: beats() > last, 60, "it goes on")
+    assert box.init_start_time() == born
+    assert box.request("POST", f"/process/{pid}/kill", timeout=60).status == 200
+    box.run("rm /workspace/pages")
+
+
 def check_metrics(server, box):
     box.run("i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done", timeout=120)
     wait_until(lambda: all(box.request("GET", "/metrics", timeout=60).json()["metrics"].values()),
@@ -237,7 +257,7 @@ def check_delete(server, box):
 
 
 CHECKS = [check_hierarchy, check_exec, check_files, check_memory_limit, check_process_limit,
-          check_command_limits,
+          check_command_limits, check_pause,
           check_metrics, check_logs, check_kill_of_a_tree, check_disk_quota,
           check_cgroups_are_out_of_reach, check_kernel_memory, check_crash, check_stop_and_start,
           check_update, check_rates, check_clone, check_untrusted, check_delete]

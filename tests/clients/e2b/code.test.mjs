@@ -61,6 +61,21 @@ Rich()`);
   assert.equal(run.results[0].text, "bold");
 });
 
+test("variables outlive a pause", async () => {
+  const box = await Sandbox.create({ timeoutMs: 600_000 });
+  try {
+    const context = await box.createCodeContext({ language: "javascript" });
+    await box.runCode("kept = {'a': 1}");
+    await box.runCode("let there = 2", { context });
+    await box.pause();
+    const back = await Sandbox.connect(box.sandboxId);
+    assert.equal((await back.runCode("kept['a']")).text, "1");
+    assert.equal((await back.runCode("there", { context })).text, "2");
+  } finally {
+    await box.kill();
+  }
+});
+
 test("contexts are apart, and can be restarted and removed", async () => {
   const box = await shared();
   const listed = await box.listCodeContexts();
