@@ -152,7 +152,7 @@ int e2b_template_tag(struct http_exchange *x, const struct route_params *params,
                      struct error *err)
 {
     struct found_template found;
-    yyjson_val *tags;
+    yyjson_val *tags = NULL;
     char build[BUILD_ID_SIZE];
     if (read_tags(x, ctx, "target", &found, &tags, err) < 0)
         return -1;
@@ -175,7 +175,7 @@ int e2b_template_untag(struct http_exchange *x, const struct route_params *param
                        struct error *err)
 {
     struct found_template found;
-    yyjson_val *tags;
+    yyjson_val *tags = NULL;
     if (read_tags(x, ctx, "name", &found, &tags, err) < 0)
         return -1;
     const char *other = other_tag(tags);
