@@ -5,6 +5,7 @@ servers that die, and watchers that nobody fetches."""
 import base64
 import concurrent.futures
 import json
+import socket
 import threading
 
 import pytest
@@ -116,6 +117,34 @@ def test_calls_that_are_none(box, fields, status, code):
         assert b"415" in answer.body or b"takes application/json" in answer.body
     elif code:
         assert answer.json()["code"] == code
+
+
+def raw_start(box, fields, *pieces, cut=False):
+    """A Start whose body is sent piece by piece: all that is answered. cut: nothing more will come."""
+    host, port = box.server.url.split("//")[1].split(":")
+    fields = {"Host": host, "Connection": "close", **box.fields(Content_Type="application/connect+json", **fields)}
+    head = f"POST {START} HTTP/1.1\r\n" + "".join(f"{name}: {value}\r\n" for name, value in fields.items())
+    with socket.create_connection((host, int(port)), 60) as connection:
+        connection.sendall(head.encode() + b"\r\n")
+        for piece in pieces:
+            connection.sendall(piece)
+        if cut:
+            connection.shutdown(socket.SHUT_WR)
+        return b"".join(iter(lambda: connection.recv(65536), b""))
+
+
+def chunk(piece):
+    return b"%x\r\n%s\r\n" % (len(piece), piece)
+
+
+def test_a_request_comes_whole_or_starts_nothing(box):
+    sleep, echo = envelope(shell("exec sleep 1001")), envelope(shell("echo slowly"))
+    assert b'"start"' not in raw_start(box, {"Content_Length": len(sleep)}, sleep[:-1], cut=True)
+    assert b'"start"' not in raw_start(box, {"Transfer_Encoding": "chunked"}, chunk(sleep), cut=True)
+    assert b'"start"' not in raw_start(box, {"Transfer_Encoding": "chunked"}, chunk(sleep), b"zz\r\n")
+    assert "1001" not in str(box.processes())
+    answer = raw_start(box, {"Transfer_Encoding": "chunked"}, *(chunk(bytes([byte])) for byte in echo), chunk(b""))
+    assert base64.b64encode(b"slowly\n") in answer and b'"exitCode":0' in answer
 
 
 def test_messages_that_are_too_large(box):

@@ -6,10 +6,9 @@
 
 #include <ctype.h>
 #include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "api/blaxel/members.h"
 #include "base/buf.h"
 #include "base/cleanup.h"
 
@@ -31,67 +30,54 @@ static bool snake_case(const char *name, char out[2 * FIELD_NAME_MAX])
     return changed;
 }
 
+/* As the object spells it; the name itself when it has neither. */
+static const char *spelt(yyjson_val *object, const char *name, char other[2 * FIELD_NAME_MAX])
+{
+    if (yyjson_obj_get(object, name) == NULL && snake_case(name, other) &&
+        yyjson_obj_get(object, other) != NULL)
+        return other;
+    return name;
+}
+
 static yyjson_val *find(yyjson_val *object, const char *name)
 {
     char other[2 * FIELD_NAME_MAX];
-    yyjson_val *value = yyjson_obj_get(object, name);
-    if (value == NULL && snake_case(name, other))
-        value = yyjson_obj_get(object, other);
+    yyjson_val *value = yyjson_obj_get(object, spelt(object, name, other));
     return yyjson_is_null(value) ? NULL : value;
-}
-
-static int wrong(const char *where, const char *name, const char *wanted, struct error *err)
-{
-    return error_set(err, ERROR_INVALID_ARGUMENT, "%s%s%s: must be %s", where,
-                     where[0] == '\0' ? "" : ".", name, wanted);
 }
 
 int message_text(yyjson_val *object, const char *where, const char *name, const char **ret,
                  struct error *err)
 {
-    yyjson_val *value = find(object, name);
-    if (value == NULL)
-        return 0;
-    if (!yyjson_is_str(value) || strlen(yyjson_get_str(value)) != yyjson_get_len(value))
-        return wrong(where, name, "a string without NUL characters", err);
-    *ret = yyjson_get_str(value);
-    return 0;
+    char other[2 * FIELD_NAME_MAX];
+    return member_text(object, where, spelt(object, name, other), ret, err);
 }
 
 int message_object(yyjson_val *object, const char *where, const char *name, yyjson_val **ret,
                    struct error *err)
 {
-    yyjson_val *value = find(object, name);
-    if (value == NULL)
-        return 0;
-    if (!yyjson_is_obj(value))
-        return wrong(where, name, "an object", err);
-    *ret = value;
-    return 0;
+    char other[2 * FIELD_NAME_MAX];
+    return member_object(object, where, spelt(object, name, other), ret, err);
 }
 
 int message_array(yyjson_val *object, const char *where, const char *name, yyjson_val **ret,
                   struct error *err)
 {
-    yyjson_val *value = find(object, name);
-    if (value == NULL)
-        return 0;
-    if (!yyjson_is_arr(value))
-        return wrong(where, name, "an array", err);
-    *ret = value;
-    return 0;
+    char other[2 * FIELD_NAME_MAX];
+    return member_array(object, where, spelt(object, name, other), ret, err);
 }
 
 int message_bool(yyjson_val *object, const char *where, const char *name, bool *ret,
                  struct error *err)
 {
-    yyjson_val *value = find(object, name);
-    if (value == NULL)
-        return 0;
-    if (!yyjson_is_bool(value))
-        return wrong(where, name, "true or false", err);
-    *ret = yyjson_get_bool(value);
-    return 0;
+    char other[2 * FIELD_NAME_MAX];
+    return member_bool(object, where, spelt(object, name, other), ret, err);
+}
+
+static int wrong(const char *where, const char *name, const char *wanted, struct error *err)
+{
+    return error_set(err, ERROR_INVALID_ARGUMENT, "%s%s%s must be %s", where,
+                     where[0] == '\0' ? "" : ".", name, wanted);
 }
 
 /* --- numbers --- */
@@ -135,7 +121,7 @@ int message_uint(yyjson_val *object, const char *where, const char *name, uint64
         return 0;
     if (!whole_number(value, &number) || number < min || number > max)
         return error_set(err, ERROR_INVALID_ARGUMENT,
-                         "%s%s%s: must be a whole number from %" PRIu64 " to %" PRIu64, where,
+                         "%s%s%s must be a whole number from %" PRIu64 " to %" PRIu64, where,
                          where[0] == '\0' ? "" : ".", name, min, max);
     *ret = number;
     return 0;

@@ -50,7 +50,7 @@ static void test_numbers(void **state)
         if (rc == 0)
             assert_int_equal(value, rows[i].value);
         else
-            assert_string_equal(err.message, "m.n: must be a whole number from 0 to 100000");
+            assert_string_equal(err.message, "m.n must be a whole number from 0 to 100000");
     }
     arena_free(arena);
 }
@@ -136,7 +136,7 @@ static void test_enums(void **state)
         if (rc == 0)
             assert_int_equal(value, rows[i].value);
         else
-            assert_string_equal(err.message, "signal: must be SIGNAL_SIGTERM or SIGNAL_SIGKILL");
+            assert_string_equal(err.message, "signal must be SIGNAL_SIGTERM or SIGNAL_SIGKILL");
     }
     arena_free(arena);
 }
