@@ -305,6 +305,8 @@ static int take(struct running *r, const struct code_frame *frame, struct error 
 static int next(struct running *r, struct code_frame *ret_frame, struct error *err)
 {
     int64_t left = until(r);
+    if (r->deaf && r->c->code->stopping) /* it may stand still for as long as it likes */
+        return error_set(err, ERROR_CANCELLED, "the server is stopping");
     int got = left == 0 ? 0 : kernel_next(r->c, left, ret_frame, err);
     if (got > 0 &&
         net_turn(r->c->code->loop, &r->burst, EVENT_COST + ret_frame->payload.len, err) < 0)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """kill -9 of the server's processes under code contexts: variables stay, runs go on."""
 
+import json
 import threading
 
 import pytest
@@ -55,3 +56,17 @@ def test_a_run_goes_on_and_can_be_followed(server_factory):
     assert run(box, "z")["text"] == "5"
     again = box.request("GET", "/code/contexts/default-python/run", timeout=60).json()
     assert again["text"] == "5" and again["executionCount"] == 3
+
+
+def test_a_run_that_stands_still_holds_no_end_up(server_factory):
+    """Nobody listens to it any more, and it cannot be interrupted: the server ends all the same."""
+    server = server_factory()
+    box = server.create()
+    connection = server.connection()
+    connection.request("POST", box.base + "/code", json.dumps({"code": "open('/tmp/began', 'w')\nwhile True: pass"}),
+                       {"Content-Type": "application/json", "Authorization": f"Bearer {server.key}"})
+    wait_until(lambda: box.exec("test -e /tmp/began").exit_code == 0, 60, "the run")
+    assert box.request("PUT", "/pause").status == 202
+    box.wait_status("paused")
+    connection.close()
+    server.stop()
