@@ -326,6 +326,9 @@ static const struct option_row exec_options[] = {
 static const struct option_row code_options[] = {
     TEXT("language", "LANGUAGE", "python (the default), javascript, typescript, bash, r, java"),
     TEXT("context", "ID", "a context to run in (default: the language's own)"),
+    {.name = "from-file", .kind = OPTION_FILE, .value = "FILE",
+     .help = "a file on this machine with the code; its name says the language, if nothing else does"},
+    {.name = "images", .kind = OPTION_DIR, .value = "DIR", .help = "write pictures there: image-1.png, …"},
     ENV_OPTION,
     NUMBER("timeout", "SECONDS", "interrupt it after so long (default: never)"),
     END_OF_OPTIONS,
@@ -626,12 +629,15 @@ static const struct verb_row verbs[] = {
 
     {CODE, "run NAME code [CODE]", "run code in an interpreter that keeps its variables",
      "Without CODE, or with \"-\", the code is read from standard input. What it writes goes to standard output and "
-     "standard error as it comes, the value of its last expression to standard output. The exit status is 1 when it "
-     "failed.",
+     "standard error as it comes, the value of its last expression to standard output. The exit status is the run's: 1 "
+     "when it failed, or what it exited with.",
      code_options, VERB_REMOTE, verb_code_run},
     {CODE, "code NAME", "one piece of code after the other",
-     "Asks for code and runs it, again and again, in one interpreter. An empty line ends what is indented. With a file "
-     "as its input it runs that.",
+     "Asks for code and runs it, again and again, in one interpreter; the value of the last expression is shown. Lines "
+     "can be edited, and those of before come back with the arrow keys (they are kept in "
+     "~/.local/state/cella/code-history). Open brackets and strings go on in the next line, and an empty line ends what "
+     "is indented. Ctrl-C interrupts what runs and keeps its variables; Ctrl-D, or exit, is the end. With a file as its "
+     "input it runs that.",
      code_options, VERB_REMOTE, verb_code},
 
     {TERMINALS, "shell NAME [COMMAND...]", "a terminal in a sandbox",
