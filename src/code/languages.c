@@ -203,9 +203,9 @@ static int bash_request(struct buf *out, uint32_t number, struct slice env, stru
         add_quoted(out, slice_of(pair + name + (pair[name] == '=')));
         buf_addc(out, '\n');
     }
-    buf_addf(out, "__cella_begin %u\neval ", number);
+    buf_addf(out, "{ __cella_begin %u; } 2>/dev/null\neval ", number);
     add_quoted(out, code);
-    buf_addf(out, " </dev/null\n__cella_end %u\n", number);
+    buf_addf(out, " </dev/null\n{ __cella_end %u; } 2>/dev/null\nexec 1>&198 2>&199\n", number);
     return buf_check(out, "code", err);
 }
 

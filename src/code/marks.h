@@ -4,7 +4,7 @@
 /*
  * Marks in the plain output of a kernel that has no channel of its own:
  *
- *     RS RS "cella H" RS                          it is ready
+ *     RS RS "cella H" RS                          it is ready; in both streams
  *     RS RS "cella S NUMBER" RS                   this run begins
  *     RS RS "cella D NUMBER COUNT STATUS" RS      it has ended
  *

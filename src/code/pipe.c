@@ -76,7 +76,8 @@ bool pipe_is_open(const struct context *c)
     return c->pipe != NULL && c->pipe->output != NULL;
 }
 
-/* Waits for the first words of one that was just started. Whatever was started need not be what it
+/* Waits for the first words of one that was just started, in both streams: what its interpreter has
+ * said before them is nobody's output. Whatever was started need not be what it
  * is called: one that says everything but hello does not go on for ever. */
 static int hear_hello(struct context *c, struct error *err)
 {
@@ -84,7 +85,7 @@ static int hear_hello(struct context *c, struct error *err)
     int64_t give_up = loop_now(loop) + CODE_START_MS;
     struct code_frame frame;
     uint64_t burst = 0;
-    for (;;) {
+    for (unsigned heard = 0;;) {
         int64_t left = give_up - loop_now(loop);
         int got = left <= 0 ? 0 : pipe_next(c, left, &frame, err);
         if (got == 0)
@@ -93,7 +94,7 @@ static int hear_hello(struct context *c, struct error *err)
             err->code = ERROR_PORT_NOT_LISTENING; /* whoever dials finds out why */
         if (got < 0)
             return -1;
-        if (frame.type == 'H')
+        if (frame.type == 'H' && ++heard == 2)
             return 0;
         if (net_turn(loop, &burst, frame.payload.len, err) < 0)
             return -1;

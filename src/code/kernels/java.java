@@ -334,6 +334,8 @@ public class Kernel {
         DataInputStream in = new DataInputStream(new BufferedInputStream(System.in));
         open();
         put('H', u32(1, 0, 0));
+        marks.print("\036\036cella H\036");
+        marks.flush();
         for (byte[] head = new byte[5];;) {
             try {
                 in.readFully(head);

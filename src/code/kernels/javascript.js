@@ -6,6 +6,7 @@
 'use strict';
 (() => {
   const fs = require('fs'), vm = require('vm'), util = require('util'), Module = require('module');
+  const path = require('path'), url = require('url');
   const FRAME_MAX = (16 << 20) - 4096, CHUNK = 65536;
   const TYPESCRIPT = process.argv.includes('typescript');
   let count = 0, running = false, status = 0, interrupted = null;
@@ -93,23 +94,64 @@
 
   // What a cell declares has to be there for the next one, again and again: so declarations at its top level become those
   // of the global scope that can be repeated. Only where await makes a function of the cell does that take a rewriting.
-  const isAwait = (error) => error instanceof SyntaxError && /await/.test(error.message);
+  // An older node has no loader for what is no module: there import() is a function of ours.
+  const loader = vm.constants?.USE_MAIN_CONTEXT_DEFAULT_LOADER;
+  const importFromHere = (from) => import(/^\.{0,2}\//.test(from) ? url.pathToFileURL(path.resolve(from)).href : from);
 
-  function compile(source, name) {
-    return new vm.Script(source, { filename: name, importModuleDynamically: vm.constants?.USE_MAIN_CONTEXT_DEFAULT_LOADER });
+  function withImports(source) {
+    const found = [];
+    if (!loader)
+      scan(source, (i) => { if (/^import\s*\(/.test(source.slice(i, i + 20)) && !(i > 0 && /[\w$.]/.test(source[i - 1]))) found.push(i); });
+    for (const at of found.reverse()) source = `${source.slice(0, at)}__cella_import${source.slice(at + 6)}`;
+    return source;
   }
 
-  // Characters that are code, as opposed to strings, comments and templates; and how deep they stand.
-  function scan(source, visit) {
-    let depth = 0;
-    for (let i = 0; i < source.length; i++) {
-      const c = source[i], two = source.slice(i, i + 2);
-      if (two === '//') { while (i < source.length && source[i] !== '\n') i++; continue; }
-      if (two === '/*') { i = source.indexOf('*/', i + 2); if (i < 0) return; i++; continue; }
-      if (c === '"' || c === "'" || c === '`') {
-        for (i++; i < source.length && source[i] !== c; i++) if (source[i] === '\\') i++;
-        continue;
+  function compile(source, name) {
+    return new vm.Script(withImports(source), { filename: name, importModuleDynamically: loader });
+  }
+
+  // Where a slash begins a regular expression: after an operator, an opening bracket or a word that wants a value.
+  const wantsValue = (before) => /(^|[(,=:[!&|?{};+\-*%~^<>\n]|\b(return|typeof|case|in|of|do|else|await|void|delete))\s*$/.test(before);
+
+  // The end of what begins at i with a quote, a slash or a comment: i itself when it is code.
+  function skip(source, i) {
+    const c = source[i], two = source.slice(i, i + 2), end = source.length;
+    if (two === '//') { const at = source.indexOf('\n', i); return at < 0 ? end : at; }
+    if (two === '/*') { const at = source.indexOf('*/', i + 2); return at < 0 ? end : at + 2; }
+    if (c === '/' && wantsValue(source.slice(Math.max(0, i - 40), i))) {
+      for (let at = i + 1, inClass = false; at < end && source[at] !== '\n'; at++) {
+        if (source[at] === '\\') at++;
+        else if (source[at] === '[') inClass = true;
+        else if (source[at] === ']') inClass = false;
+        else if (source[at] === '/' && !inClass) return at + 1;
       }
+      return i;
+    }
+    if (c !== '"' && c !== "'" && c !== '`') return i;
+    for (let at = i + 1; at < end; at++) {
+      if (source[at] === '\\') at++;
+      else if (source[at] === c) return at + 1;
+      else if (c === '`' && source.startsWith('${', at)) at = closing(source, at + 2);
+    }
+    return end;
+  }
+
+  // Of a bracket that was opened before i.
+  function closing(source, i) {
+    for (let depth = 1; i < source.length; i++) {
+      const next = skip(source, i);
+      if (next > i) { i = next - 1; continue; }
+      if (source[i] === '{') depth++;
+      else if (source[i] === '}' && --depth === 0) return i;
+    }
+    return source.length;
+  }
+
+  // Characters that are code, as opposed to strings, comments and expressions; and how deep they stand.
+  function scan(source, visit) {
+    for (let i = 0, depth = 0; i < source.length; i++) {
+      const next = skip(source, i), c = source[i];
+      if (next > i) { i = next - 1; continue; }
       if ('{(['.includes(c)) depth++;
       else if ('})]'.includes(c)) depth--;
       visit(i, depth, c);
@@ -122,7 +164,7 @@
     scan(source, (i, depth) => {
       if (depth !== 0 || (i > 0 && /[\w$.]/.test(source[i - 1]))) return;
       const found = /^(const|let)(?=[\s{[])|^class\s+([A-Za-z_$][\w$]*)/.exec(source.slice(i, i + 200));
-      if (found && found[1]) edits.push([i, found[1].length, 'var']);
+      if (found && found[1]) edits.push([i, found[1].length, found[1] === 'let' ? 'var' : 'var  ']);
       else if (found && /(^|[;}\n])\s*$/.test(source.slice(0, i))) edits.push([i, 0, `var ${found[2]} = `]);
     });
     for (const [at, length, text] of edits.reverse()) source = source.slice(0, at) + text + source.slice(at + length);
@@ -173,42 +215,86 @@
   process.emitWarning = (warning, ...rest) =>
     /vm\.USE_MAIN|stripTypeScript/.test(String(warning)) ? undefined : warn.call(process, warning, ...rest);
 
-  function strip(source) {
-    if (typeof Module.stripTypeScriptTypes !== 'function')
-      throw new Error(`TypeScript needs node 22.13 or newer: this is ${process.version}`);
-    return Module.stripTypeScriptTypes(source, { mode: 'transform' });
+  // TypeScript without its types: node's own stripping, or a package that the image or its user has put there.
+  function findStripper() {
+    if (typeof Module.stripTypeScriptTypes === 'function')
+      return (source) => Module.stripTypeScriptTypes(source, { mode: 'transform' });
+    const from = [process.cwd(), path.resolve(process.execPath, '../../lib'), '/usr/lib', '/usr/local/lib', '/usr/share/nodejs'];
+    const find = (name) => {
+      for (const folder of from)
+        for (const at of [path.join(folder, 'node_modules', name), path.join(folder, name)])
+          if (fs.existsSync(path.join(at, 'package.json'))) return require(at);
+      return null;
+    };
+    const compiler = find('typescript'), bundler = compiler ? null : find('esbuild');
+    if (compiler) return (source) => {
+      const compilerOptions = { target: 'ES2022', module: 'ESNext', verbatimModuleSyntax: true, alwaysStrict: false };
+      const done = compiler.transpileModule(source, { compilerOptions, reportDiagnostics: true });
+      const wrong = done.diagnostics.find((found) => found.category === 1 && found.code < 2000);
+      if (wrong) throw new SyntaxError(compiler.flattenDiagnosticMessageText(wrong.messageText, '\n'));
+      return done.outputText;
+    };
+    if (bundler) return (source) => {
+      const options = { loader: 'ts', target: 'es2022', logLevel: 'silent', tsconfigRaw: { compilerOptions: { verbatimModuleSyntax: true } } };
+      try {
+        return bundler.transformSync(source, options).code;
+      } catch (error) {
+        throw new SyntaxError(error.errors?.[0]?.text ?? error.message);
+      }
+    };
+    return null;
+  }
+  const strip = TYPESCRIPT ? findStripper() : null;
+  if (TYPESCRIPT && !strip) {
+    fs.writeSync(2, `this is Node.js ${process.version}, without TypeScript`);
+    process.exit(126);
   }
 
-  async function evaluate(source, name) {
-    if (TYPESCRIPT) source = strip(source);
-    source = loosen(imports(source));
-    let script;
-    try {
-      script = compile(source, name);
-    } catch (error) {
-      if (!isAwait(error)) throw error;
-      script = compile(asyncSource(source), name);
-      const stop = new Promise((_, reject) => { interrupted = reject; });
-      return await Promise.race([script.runInThisContext({ breakOnSigint: true }), stop]);
+  // A cell as a script; or as an async function, where it awaits (of which not every error says so); or as it is, when it
+  // was misread here: then the error, if there is one, is its own.
+  function prepare(source, name) {
+    const loose = loosen(imports(source));
+    const ways = [() => loose, () => (/\bawait\b/.test(loose) ? asyncSource(loose) : source)];
+    let wrong = null;
+    for (const way of ways) {
+      try {
+        return compile(way(), name);
+      } catch (error) {
+        if (!wrong || /await/.test(wrong.message)) wrong = error;
+      }
     }
-    return script.runInThisContext({ breakOnSigint: true });
+    throw wrong;
   }
+
+  // What is only promised is waited for: main() at the end of a cell is most of it.
+  async function evaluate(source, name) {
+    const value = prepare(strip ? strip(source) : source, name).runInThisContext({ breakOnSigint: true });
+    if (!util.types.isPromise(value)) return value;
+    const stop = new Promise((_, reject) => { interrupted = reject; });
+    return await Promise.race([value, stop]);
+  }
+
+  // Without what is the kernel's or node's.
+  const stackOf = (error) => String(error.stack).split('\n').filter((line) => !/node:|\[eval|evalmachine/.test(line)).join('\n');
 
   function putError(error) {
+    status = 1;
     let name = 'Error', value = '', text = '';
     try {
       if (error instanceof Error || (error && typeof error.stack === 'string')) {
         name = String(error.name || 'Error');
         value = String(error.message);
-        text = String(error.stack).split('\n').filter((line) => !/node:|\[eval|evalmachine/.test(line)).join('\n');
+        text = stackOf(error);
+        for (let cause = error.cause, depth = 0; cause && depth < 10; cause = cause.cause, depth++)
+          text += `\nCaused by: ${typeof cause.stack === 'string' ? stackOf(cause) : util.inspect(cause)}`;
       } else {
         name = 'Uncaught';
         value = util.inspect(error);
         text = `Uncaught ${value}`;
       }
-      if (error && error.code === 'ERR_SCRIPT_EXECUTION_INTERRUPTED') name = 'KeyboardInterrupt';
+      if (error && error.code === 'ERR_SCRIPT_EXECUTION_INTERRUPTED') [name, value, text] = ['KeyboardInterrupt', 'interrupted', 'KeyboardInterrupt: interrupted'];
+      if (name === 'KeyboardInterrupt') status = 130;
     } catch { /* as far as it got */ }
-    status = 1;
     put('X', sized(name), sized(value.slice(0, 1 << 20)), sized(text.slice(0, 1 << 20)));
   }
 
@@ -251,11 +337,18 @@
   for (const event of ['uncaughtException', 'unhandledRejection'])
     process.on(event, (error) => process.stderr.write(`Uncaught ${util.inspect(error)}\n`));
 
+  if (!loader) Object.defineProperty(globalThis, '__cella_import', { value: importFromHere });
   const inCwd = Module.createRequire(process.cwd() + '/');
   Object.assign(globalThis, {
     require: inCwd, module: new Module('<cell>'), exports: {}, __filename: '<cell>', __dirname: process.cwd(),
     display: (...values) => values.forEach((value) => putResult(bundle(value), false)),
   });
+  const shown = { html: 'html', markdown: 'markdown', svg: 'svg', png: 'png', jpeg: 'jpeg', latex: 'latex', json: '*json', javascript: 'javascript' };
+  for (const [name, format] of Object.entries(shown))
+    globalThis.display[name] = (value) => {
+      const data = typeof value === 'string' && name !== 'json' ? value : ArrayBuffer.isView(value) ? Buffer.from(value) : JSON.stringify(value);
+      putResult({ [format]: data }, false);
+    };
   globalThis.prompt = () => { throw new Error('prompt() is not available: a run has no stdin'); };
 
   let inbox = Buffer.alloc(0), queue = Promise.resolve();
@@ -269,4 +362,5 @@
   });
   process.stdin.on('end', () => process.exit(0));
   put('H', u32(1, 0, 0));
+  write(2, Buffer.from('\x1e\x1ecella H\x1e'));
 })();

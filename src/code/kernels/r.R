@@ -236,6 +236,7 @@ local({
   assign("display", function(...) for (value in list(...)) show_value(value, FALSE), envir = globalenv())
   open_errors()
   put("H", u32(1, 0, 0))
+  mark("H")
   repeat {
     payload <- next_request()
     tryCatch(Sys.sleep(0), interrupt = function(e) NULL)

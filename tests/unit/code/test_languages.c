@@ -48,8 +48,10 @@ static void what_bash_is_told_is_quoted(void **state)
     struct error err = {0};
     assert_int_equal(bash->request(&out, 3, (struct slice){"A=it's\0", 7}, slice_of("x='1'"), &err),
                      0);
-    assert_string_equal(out.data, "__cella_env A 'it'\\''s'\n__cella_begin 3\n"
-                                  "eval 'x='\\''1'\\''' </dev/null\n__cella_end 3\n");
+    assert_string_equal(out.data,
+                        "__cella_env A 'it'\\''s'\n{ __cella_begin 3; } 2>/dev/null\n"
+                        "eval 'x='\\''1'\\''' </dev/null\n{ __cella_end 3; } 2>/dev/null\n"
+                        "exec 1>&198 2>&199\n");
     assert_int_equal(bash->request(&out, 3, (struct slice){0}, (struct slice){"a\0b", 3}, &err),
                      -1);
     assert_int_equal(err.code, ERROR_INVALID_ARGUMENT);
