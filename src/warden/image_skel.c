@@ -130,6 +130,9 @@ static const char nsswitch[] = "passwd: files\ngroup: files\nshadow: files\ngsha
                                "hosts: files dns\nnetworks: files\nprotocols: files\n"
                                "services: files\nethers: files\nrpc: files\n";
 
+/* A sandbox is nobody's system: what keeps pip from breaking one's own is in its way here. */
+static const char pip_conf[] = "[global]\nbreak-system-packages = true\n";
+
 static const struct {
     const char *path;
     const char *text;
@@ -140,7 +143,7 @@ static const struct {
     {"etc/sudoers", sudoers, 0440},        {"etc/nsswitch.conf", nsswitch, 0644},
     {"etc/resolv.conf", "", 0644},         {"etc/hosts", "127.0.0.1 localhost\n", 0644},
     {"etc/hostname", "localhost\n", 0644}, {"etc/fstab", "", 0644},
-    {"var/lib/dpkg/available", "", 0644},
+    {"var/lib/dpkg/available", "", 0644},  {"etc/pip.conf", pip_conf, 0644},
 };
 
 /* What is taken over from the machine's /etc. Also part of the image's stamp. */

@@ -43,7 +43,7 @@ export class CodeBox {
   }
 
   async install(name, from) {
-    const command = `pip install --quiet --break-system-packages --no-index --find-links ${from} ${name}`;
+    const command = `pip install --quiet --no-index --find-links ${from} ${name}`;
     const done = await this.sandbox.commands.run(command, { timeoutMs: 120_000 });
     if (done.exitCode !== 0) throw new Error(`pip install ${name}: ${done.stderr}`);
   }
