@@ -40,7 +40,7 @@ void kernel_close(struct context *c)
     watch_stop(&c->watch);
     sandbox_link_close(c->link);
     c->link = NULL;
-    c->readable = false;
+    c->readable = c->hung_up = false;
     c->used = 0;
     buf_release(&c->in);
 }
@@ -49,10 +49,12 @@ void kernel_close(struct context *c)
 static void event(struct watch *watch, uint32_t events)
 {
     struct context *c = container_of(watch, struct context, watch);
+    bool gone = (events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0;
     c->readable = true;
+    c->hung_up = c->hung_up || gone;
     if (c->busy)
         co_cond_wake(&c->arrived);
-    else if (events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR))
+    else if (gone)
         context_lost(c);
 }
 
@@ -88,25 +90,36 @@ static int lost(struct error *err)
     return error_set(err, ERROR_UNAVAILABLE, "the connection to the interpreter was lost");
 }
 
+/* 1: something came; 0: nothing was there. What comes after a read that was not filled is told by
+ * another event, so nothing is read in vain; but an end is told once, with what came before it. */
+static int receive(struct context *c, struct error *err)
+{
+    char *to = buf_reserve(&c->in, READ_SIZE);
+    if (to == NULL)
+        return error_set(err, ERROR_CODE_KERNEL_FAILED, "the interpreter sends too much");
+    ssize_t n = recv(sandbox_link_fd(c->link), to, READ_SIZE, 0);
+    if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
+        return lost(err);
+    c->readable = n == READ_SIZE || c->hung_up || (n < 0 && errno == EINTR);
+    if (n < 0)
+        return 0;
+    buf_commit(&c->in, (size_t)n);
+    return 1;
+}
+
 /* 1: something came; 0: time is over. */
 static int read_more(struct context *c, int64_t timeout_ms, struct error *err)
 {
     for (;;) {
         if (c->link == NULL)
             return lost(err);
-        char *to = buf_reserve(&c->in, READ_SIZE);
-        if (to == NULL)
-            return error_set(err, ERROR_CODE_KERNEL_FAILED, "the interpreter sends too much");
-        c->readable = false;
-        ssize_t n = recv(sandbox_link_fd(c->link), to, READ_SIZE, 0);
-        if (n > 0) {
-            buf_commit(&c->in, (size_t)n);
-            return 1;
+        while (c->readable) {
+            int got = receive(c, err);
+            if (got != 0)
+                return got;
         }
-        if (n == 0 || (errno != EAGAIN && errno != EINTR))
-            return lost(err);
         struct error why;
-        if (c->readable || co_cond_wait(c->code->loop, &c->arrived, timeout_ms, &why) == 0)
+        if (co_cond_wait(c->code->loop, &c->arrived, timeout_ms, &why) == 0)
             continue;
         if (why.code == ERROR_TIMEOUT)
             return 0;

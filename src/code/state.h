@@ -58,6 +58,7 @@ struct context {
     struct sandbox_link *link; /* NULL: none */
     struct watch watch;
     bool readable; /* perhaps */
+    bool hung_up;  /* there is an end to be read */
     struct co_cond arrived;
     struct buf in;
     size_t used;            /* of `in`, by the frame that was handed out last */
