@@ -421,7 +421,8 @@ static const struct option_row network_log_options[] = {
 #define POOL_OPTIONS                                                                               \
     NUMBER("size", "N", "how many are kept ready (default: 5); 0: none"),                          \
     TEXT("ttl", "TIME", "one that nobody took for so long is replaced (default: 30m)"),            \
-    NUMBER("refill", "N", "how many are made at once, at most (default: 1)")
+    NUMBER("refill", "N", "how many are made at once, at most (default: 1)"),                      \
+    TEXT("code", "LANGUAGE,…", "interpreters that run in them before they are taken: python,bash; none")
 
 static const struct option_row pool_create_options[] = {
     TEXT("image", "IMAGE", "what they are made from (default: host)"),
@@ -471,7 +472,7 @@ static const struct option_row server_options[] = {
     TEXT("overcommit", "FACTORS", "how often it may be promised: cpu=4,memory=1.5,disk=1, or one for all (default: cpu=100,memory=4,disk=20,10 of the rest)"),
     TEXT("capacity", "QUANTITIES", "what there is to promise, where the kernel's word is not right: memory=8Gi,networkIn=125M"),
     {.name = "pool", .repeats = true, .kind = OPTION_TEXT, .value = "image=IMAGE,size=N",
-     .help = "keep sandboxes made ahead; also trust=LEVEL, ttl=30m, refill=N, name=NAME; may be given several times"},
+     .help = "keep sandboxes made ahead; also trust=LEVEL, ttl=30m, refill=N, code=python+bash, name=NAME; may be given several times"},
     TEXT("network-allow-private", "CIDR,…", "private ranges that sandboxes may be let into: 10.1.0.0/16"),
     TEXT("metrics-interval", "SECONDS", "between two samples of what a sandbox uses, 1 to 60 (default: 10)"),
     END_OF_OPTIONS,

@@ -83,6 +83,17 @@ int verb_pool_list(struct invocation *inv, int *ret_status, struct error *err)
 }
 
 /* All that there is to say about one, line by line. */
+static void add_list(struct buf *out, yyjson_val *list)
+{
+    size_t i, count;
+    yyjson_val *item;
+    yyjson_arr_foreach(list, i, count, item)
+    {
+        buf_adds(out, i == 0 ? "" : ", ");
+        text_add_plain(out, client_text(item, ""));
+    }
+}
+
 int verb_pool_get(struct invocation *inv, int *ret_status, struct error *err)
 {
     static const struct {
@@ -91,6 +102,7 @@ int verb_pool_get(struct invocation *inv, int *ret_status, struct error *err)
         {"name", "/name"},
         {"image", "/image"},
         {"trust level", "/trustLevel"},
+        {"interpreters", "/code"},
         {"size", "/size"},
         {"ttl (s)", "/ttl"},
         {"made at once", "/refill/concurrency"},
@@ -118,10 +130,13 @@ int verb_pool_get(struct invocation *inv, int *ret_status, struct error *err)
     _cleanup_buf_ struct buf out = BUF_INIT(OUTPUT_MAX);
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         yyjson_val *value = yyjson_ptr_get(root, rows[i].pointer);
-        if (value == NULL || yyjson_is_null(value))
+        if (value == NULL || yyjson_is_null(value) ||
+            (yyjson_is_arr(value) && yyjson_arr_size(value) == 0))
             continue;
         buf_addf(&out, "%-18s", rows[i].title);
-        if (yyjson_is_str(value))
+        if (yyjson_is_arr(value))
+            add_list(&out, value);
+        else if (yyjson_is_str(value))
             text_add_plain(&out, client_text(value, ""));
         else
             buf_addf(&out, "%g", yyjson_get_num(value));
@@ -138,6 +153,20 @@ static void add_text(yyjson_mut_doc *doc, yyjson_mut_val *object, const char *ke
         yyjson_mut_obj_add_str(doc, object, key, text);
 }
 
+/* "python,bash"; "none" is an empty list. */
+static void add_languages(yyjson_mut_doc *doc, yyjson_mut_val *object, const char *text)
+{
+    if (text == NULL)
+        return;
+    yyjson_mut_val *list = yyjson_mut_obj_add_arr(doc, object, "code");
+    if (strcmp(text, "none") == 0)
+        return;
+    for (size_t len; *text != '\0'; text += len + (text[len] == ',')) {
+        len = strcspn(text, ",");
+        yyjson_mut_arr_add_strncpy(doc, list, text, len);
+    }
+}
+
 static yyjson_mut_doc *body_of(const struct invocation *inv, yyjson_mut_val **ret_object)
 {
     yyjson_mut_val *object;
@@ -149,6 +178,7 @@ static yyjson_mut_doc *body_of(const struct invocation *inv, yyjson_mut_val **re
     if (args_option(args, "refill", NULL) != NULL)
         yyjson_mut_obj_add_uint(doc, yyjson_mut_obj_add_obj(doc, object, "refill"), "concurrency",
                                 args_number(args, "refill", 1));
+    add_languages(doc, object, args_option(args, "code", NULL));
     *ret_object = object;
     return doc;
 }
@@ -183,7 +213,7 @@ int verb_pool_update(struct invocation *inv, int *ret_status, struct error *err)
     yyjson_val *root;
     if (yyjson_mut_obj_size(object) == 0)
         return error_set(err, ERROR_INVALID_ARGUMENT,
-                         "nothing to change: give --size, --ttl or --refill");
+                         "nothing to change: give --size, --ttl, --refill or --code");
     if (call(inv, "PATCH", args_word(inv->args, "POOL"), doc, &root, err) < 0)
         return -1;
     return print_one(inv, root, err);

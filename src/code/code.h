@@ -46,6 +46,10 @@ struct code_place {
 
 /* The name of a language as it is told ("python" for "Python3" or "py"), or NULL: in any case. */
 const char *code_language(const char *name);
+enum { CODE_LIST_SIZE = 128 };
+/* Adds a language, by any of its names, to a list of them with spaces in between, unless it is in
+ * there. CODE_LANGUAGE_UNKNOWN. */
+int code_list_add(char list[CODE_LIST_SIZE], const char *name, struct error *err);
 /* Their names, NULL at the end. */
 extern const char *const code_languages[];
 

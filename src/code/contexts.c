@@ -30,6 +30,7 @@ int code_new(struct loop *loop, struct sandboxes *sandboxes, struct code **ret_c
         return error_sys(err, "allocating");
     code->loop = loop;
     code->sandboxes = sandboxes;
+    sandboxes_set_ahead(sandboxes, kernel_ahead);
     *ret_code = code;
     return 0;
 }
@@ -163,6 +164,12 @@ void context_process_name(const struct context *c, char name[PROCESS_NAME_SIZE])
     snprintf(name, PROCESS_NAME_SIZE, "%s%s.%s", name_prefix, c->language->name, c->id);
 }
 
+void default_process_name(const struct language *language, char name[PROCESS_NAME_SIZE])
+{
+    snprintf(name, PROCESS_NAME_SIZE, "%s%s.%s%s", name_prefix, language->name, default_prefix,
+             language->name);
+}
+
 const char *code_default_id(struct arena *arena, const char *language)
 {
     return arena_printf(arena, "%s%s", default_prefix, language);
@@ -249,6 +256,7 @@ static void adopt(struct box *box, const struct agent_process *process)
     }
     /* Of several with one name the newest counts, and it comes last. */
     c->started = process->state == PROCESS_RUNNING;
+    c->lacking = c->started && !box->plain && (int64_t)process->started_ms < box->made_ms;
     c->pid = process->pid;
     c->started_ms = process->started_ms;
 }
@@ -316,6 +324,8 @@ static int box_enter(struct code *code, const struct code_place *place, struct b
             abort();
         box->code = code;
         box->start = who.start;
+        box->made_ms = who.made_ms;
+        box->plain = who.plain;
         snprintf(box->id, sizeof(box->id), "%s", who.id);
         HASH_ADD(by_id, code->boxes, id, strlen(box->id), box);
     }

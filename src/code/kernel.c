@@ -216,6 +216,33 @@ static int explain_start(const struct context *c, struct error *why, struct erro
     return -1;
 }
 
+static struct agent_exec how_to_start(const struct language *language, const char *name,
+                                      struct arena *arena)
+{
+    return (struct agent_exec){
+        .argv = language->argv(arena, language, name),
+        .name = name,
+        .flags = EXEC_STDIN | (language->piped ? 0 : EXEC_STDIN_ONCE),
+        .stdin_data = language->input(arena),
+    };
+}
+
+int kernel_ahead(const char *word, struct arena *arena, struct ahead *ret_ahead, struct error *err)
+{
+    char name[PROCESS_NAME_SIZE];
+    const struct language *language = language_find(word);
+    if (language == NULL)
+        return error_set(err, ERROR_CODE_LANGUAGE_UNKNOWN, "there is no \"%.40s\" here", word);
+    default_process_name(language, name);
+    *ret_ahead = (struct ahead){
+        .exec = how_to_start(language, arena_strdup(arena, name), arena),
+        .listens = !language->piped,
+    };
+    ret_ahead->exec.cwd = "/workspace";
+    ret_ahead->exec.user = "root";
+    return 0;
+}
+
 static int start_process(struct context *c, const struct code_place *place, struct error *err)
 {
     char name[PROCESS_NAME_SIZE];
@@ -223,15 +250,10 @@ static int start_process(struct context *c, const struct code_place *place, stru
     struct agent_process process;
     struct error why = {0};
     context_process_name(c, name);
-    const struct agent_exec exec = {
-        .argv = c->language->argv(arena, c->language, name),
-        .cwd = c->cwd,
-        .user = c->user,
-        .env = {c->env, c->env_len},
-        .name = name,
-        .flags = EXEC_STDIN | (c->language->piped ? 0 : EXEC_STDIN_ONCE),
-        .stdin_data = c->language->input(arena),
-    };
+    struct agent_exec exec = how_to_start(c->language, name, arena);
+    exec.cwd = c->cwd;
+    exec.user = c->user;
+    exec.env = (struct slice){c->env, c->env_len};
     int rc = sandbox_exec(c->code->sandboxes, place->workspace, place->sandbox, place->actor, &exec,
                           -1, arena, &process, &why);
     if (rc == 0) {
@@ -365,6 +387,9 @@ static int dial_patiently(struct context *c, const struct code_place *place, cha
 int kernel_ready(struct context *c, const struct code_place *place, char mode, struct error *err)
 {
     struct error why = {0};
+    if (c->lacking && kernel_kill(c, place, err) < 0)
+        return -1;
+    c->lacking = false;
     if (!c->started)
         kernel_close(c);
     if (kernel_connected(c) && mode == 'A')

@@ -7,6 +7,7 @@
 
 #include "code/languages.h"
 
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
@@ -297,4 +298,17 @@ const char *code_language(const char *name)
 {
     const struct language *language = name == NULL ? NULL : language_find(name);
     return language == NULL ? NULL : language->name;
+}
+
+int code_list_add(char list[CODE_LIST_SIZE], const char *name, struct error *err)
+{
+    const char *known = code_language(name);
+    size_t len = strlen(list);
+    if (known == NULL)
+        return error_set(err, ERROR_CODE_LANGUAGE_UNKNOWN, "there is no \"%.40s\" here", name);
+    if (has_word(list, known))
+        return 0;
+    /* All of them have room. */
+    snprintf(list + len, CODE_LIST_SIZE - len, "%s%s", len == 0 ? "" : " ", known);
+    return 0;
 }

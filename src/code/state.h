@@ -17,6 +17,7 @@
 #include "code/code.h"
 #include "code/languages.h"
 #include "loop/co.h"
+#include "sandbox/ahead.h"
 #include "sandbox/link.h"
 
 enum { CONTEXT_ID_SIZE = 41, PROCESS_NAME_SIZE = 80 };
@@ -27,8 +28,10 @@ struct box {
     struct code *code;
     char id[SANDBOX_ID_LEN + 1];
     unsigned start;
-    bool known;   /* the agent was asked which contexts there are */
-    bool looking; /* … it is being asked */
+    int64_t made_ms; /* of the sandbox, and whether … */
+    bool plain;      /* … it can use what was started before (sandbox/link.h) */
+    bool known;      /* the agent was asked which contexts there are */
+    bool looking;    /* … it is being asked */
     unsigned refs;
     struct context *contexts;
     unsigned count;
@@ -49,8 +52,9 @@ struct context {
     uint64_t pid, started_ms;
     uint64_t runs; /* that were begun here */
     int64_t used_ms;
-    bool started;    /* there is a process, as far as we know */
-    bool busy;       /* somebody works with its kernel; the next one waits at `free` */
+    bool started; /* there is a process, as far as we know */
+    bool lacking; /* … which was started ahead, and has not what this sandbox gives to its own */
+    bool busy;    /* somebody works with its kernel; the next one waits at `free` */
     unsigned ending; /* so many restart or delete it: the kernel's end is meant, and runs wait */
     struct co_cond free;
 
@@ -93,6 +97,8 @@ void context_unlock(struct context *c);
 int context_find(struct code *code, const struct code_place *place, const char *id,
                  const struct language *language, struct context **ret_context, struct error *err);
 void context_process_name(const struct context *c, char name[PROCESS_NAME_SIZE]);
+/* … that a language's default context has. */
+void default_process_name(const struct language *language, char name[PROCESS_NAME_SIZE]);
 
 static inline void cleanup_context(struct context **c)
 {
@@ -104,6 +110,9 @@ static inline void cleanup_context(struct context **c)
 /* kernel.c. All of a context that is locked. */
 /* Starts the interpreter if it does not run, and connects. mode: 'A' or 'F' (frames.h). */
 int kernel_ready(struct context *c, const struct code_place *place, char mode, struct error *err);
+/* What a pool starts ahead: the default context of a language. */
+int kernel_ahead(const char *language, struct arena *arena, struct ahead *ret_ahead,
+                 struct error *err);
 /* Ends the interpreter with all that it has started, and closes the connection. */
 int kernel_kill(struct context *c, const struct code_place *place, struct error *err);
 void kernel_close(struct context *c);

@@ -2,6 +2,7 @@
 
 #include "main/pool_option.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -73,9 +74,23 @@ static int take_ttl(struct pool_option *option, const char *value, struct error 
     return 0;
 }
 
+/* "python+bash": a comma would end it. */
+static int take_code(struct pool_option *option, const char *value, struct error *err)
+{
+    option->has_code = true;
+    for (size_t len; *value != '\0'; value += len + (value[len] == '+')) {
+        char word[32];
+        len = strcspn(value, "+");
+        snprintf(word, sizeof(word), "%.*s", (int)len, value);
+        if (code_list_add(option->code, word, err) < 0)
+            return error_prefix(err, "code");
+    }
+    return 0;
+}
+
 static const struct field fields[] = {
-    {"image", take_image}, {"trust", take_trust}, {"size", take_size},
-    {"ttl", take_ttl},     {"name", take_name},   {"refill", take_refill},
+    {"image", take_image}, {"trust", take_trust},   {"size", take_size}, {"ttl", take_ttl},
+    {"name", take_name},   {"refill", take_refill}, {"code", take_code},
 };
 
 static int take_field(struct pool_option *option, const char *part, struct error *err)
@@ -85,10 +100,11 @@ static int take_field(struct pool_option *option, const char *part, struct error
         if (strlen(fields[i].name) == (size_t)(eq - part) &&
             strncmp(fields[i].name, part, (size_t)(eq - part)) == 0)
             return fields[i].take(option, eq + 1, err);
-    return error_set(err, ERROR_INVALID_ARGUMENT,
-                     "\"%.60s\" is none of image=, trust=, size=, ttl=, name=, refill=, as in "
-                     "image=host,size=8",
-                     part);
+    return error_set(
+        err, ERROR_INVALID_ARGUMENT,
+        "\"%.60s\" is none of image=, trust=, size=, ttl=, name=, refill=, code=, as in "
+        "image=host,size=8",
+        part);
 }
 
 int pool_option_parse(const char *text, struct pool_option *ret_option, struct error *err)
@@ -124,6 +140,7 @@ int pool_options_apply(struct sandboxes *s, char *lines, struct error *err)
             .size = option.has_size ? &option.size : NULL,
             .ttl_s = option.has_ttl ? &option.ttl_s : NULL,
             .at_once = option.has_refill ? &option.refill : NULL,
+            .code = option.has_code ? option.code : NULL,
             .actor = "server",
         };
         if (pools_ensure(s, &request, err) == 0)

@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "base/limits.h"
+#include "code/code.h"
 #include "sandbox/pools.h"
 #include "sandbox/trust.h"
 
@@ -18,6 +19,8 @@ struct pool_option {
     char image[256];
     char name[NAME_MAX_LEN + 1]; /* "": made up of the image's */
     const char *trust;           /* literal; NULL: standard */
+    char code[CODE_LIST_SIZE];   /* languages with spaces between them */
+    bool has_code;
     bool has_size, has_ttl, has_refill;
     int64_t size, ttl_s, refill;
 };

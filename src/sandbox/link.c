@@ -28,6 +28,8 @@ int sandbox_identify(struct sandboxes *s, const char *workspace, const char *nam
         return -1;
     snprintf(ret_identity->id, sizeof(ret_identity->id), "%s", sb->id);
     ret_identity->start = sb->agents;
+    ret_identity->made_ms = sb->created_ms;
+    ret_identity->plain = sb->env_len == 0 && trust_timeout_ms(&sb->security, 0) == 0;
     return 0;
 }
 

@@ -10,6 +10,7 @@
  * be busy: a sandbox with links can idle, and stopping it ends them.
  */
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/error.h"
@@ -20,6 +21,8 @@
 struct sandbox_identity {
     char id[SANDBOX_ID_LEN + 1];
     unsigned start;
+    int64_t made_ms; /* what runs in it and is older was started ahead, by a pool */
+    bool plain; /* … which it can use: it gives its processes nothing that those do not have */
 };
 
 /* Of one that runs; waits for one that is being made. SANDBOX_NOT_FOUND, NOT_RUNNING. */

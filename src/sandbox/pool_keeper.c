@@ -123,7 +123,7 @@ void spare_retire(struct spare *spare)
 /* --- making --- */
 
 static int make_spare(struct spare *spare, struct sandbox *model, const char *pool,
-                      struct error *err)
+                      const char *code, struct error *err)
 {
     struct sandboxes *s = spare->pools->owner;
     struct provider_started started;
@@ -142,7 +142,7 @@ static int make_spare(struct spare *spare, struct sandbox *model, const char *po
         return -1;
     memcpy(spare->address, started.address, sizeof(spare->address));
     memcpy(spare->address6, started.address6, sizeof(spare->address6));
-    return 0;
+    return ahead_start(s, spare->id, code, err);
 }
 
 static void note_made(struct pool *pool, double took_ms)
@@ -179,8 +179,11 @@ static void maker(void *arg)
     struct sandbox *model = spare->pool->model; /* the pool may go meanwhile */
     struct error err;
     double begun = clock_ms();
+    _cleanup_free_ char *code = strdup(spare->pool->code);
+    if (code == NULL)
+        abort();
     sandbox_hold(model);
-    int r = make_spare(spare, model, spare->pool->name, &err);
+    int r = make_spare(spare, model, spare->pool->name, code, &err);
     sandbox_drop(model);
     pools->making--;
     struct pool *pool = spare->pool;
@@ -192,7 +195,8 @@ static void maker(void *arg)
             note_made(pool, clock_ms() - begun);
     }
     spare->made_ms = loop_now(pools->owner->loop);
-    if (r == 0 && pool != NULL && !pools->stopping && spare->state == SPARE_MAKING)
+    if (r == 0 && pool != NULL && !pools->stopping && spare->state == SPARE_MAKING &&
+        strcmp(code, pool->code) == 0)
         pool_push(pool, spare);
     else
         spare_retire(spare);

@@ -34,6 +34,7 @@ struct pool {
     struct sandbox *model; /* what a spare is made like; in no map */
     char *key;             /* what a create has to have in common with it; see pool_key() */
     size_t key_len;
+    char *code; /* what runs in its spares: see ahead_start(); "": nothing */
     int64_t size, ttl_s, at_once;
     int64_t created_ms, updated_ms;
     char created_by[ACTOR_MAX];

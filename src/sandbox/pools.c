@@ -33,6 +33,7 @@ static void pool_free(struct pool *pool)
         sandbox_drop(pool->model);
     free(pool->name);
     free(pool->key);
+    free(pool->code);
     free(pool);
 }
 
@@ -91,7 +92,8 @@ static int fill(struct pool *pool, struct sandboxes *s, const struct store_pool 
     pool->updated_ms = row->updated_ms;
     snprintf(pool->created_by, sizeof(pool->created_by), "%s", row->created_by);
     pool->name = strdup(row->name);
-    if (pool->name == NULL)
+    pool->code = strdup(row->code == NULL ? "" : row->code);
+    if (pool->name == NULL || pool->code == NULL)
         return error_sys(err, "allocating a pool");
     pool->model = model_new(s, row, err);
     if (pool->model == NULL)
@@ -176,6 +178,7 @@ static void pool_info(const struct pool *pool, struct arena *arena, struct pool_
         .resources = resources_arena(&model->resources, arena),
         .security = model->security,
         .network = model->network.mode,
+        .code = arena_strdup(arena, pool->code),
         .size = pool->size,
         .ttl_s = pool->ttl_s,
         .at_once = pool->at_once,
@@ -265,6 +268,20 @@ static void make_name(const char *image, enum trust_level level, char name[NAME_
              level == TRUST_STANDARD ? "" : trust_level_text(level));
 }
 
+/* What is stopped after a time can not wait for somebody. */
+static int check_code(struct sandboxes *s, const char *code, const struct trust_options *security,
+                      struct error *err)
+{
+    if (code == NULL || code[0] == '\0')
+        return 0;
+    if (trust_timeout_ms(security, 0) != 0)
+        return error_set(err, ERROR_INVALID_ARGUMENT,
+                         "code: commands of this trust level end after %llu s, interpreters too: "
+                         "they can not be started ahead",
+                         (unsigned long long)trust_timeout_ms(security, 0) / 1000);
+    return ahead_check(s, code, err) < 0 ? error_prefix(err, "code") : 0;
+}
+
 static int read_request(struct sandboxes *s, const struct pool_create *request, struct arena *arena,
                         struct store_pool *row, struct error *err)
 {
@@ -288,6 +305,7 @@ static int read_request(struct sandboxes *s, const struct pool_create *request, 
         .trust_level = model.trust_level,
         .security = model.security,
         .network = model.network,
+        .code = request->code,
         .size = size_number.fallback,
         .ttl_s = ttl_number.fallback,
         .at_once = at_once_number.fallback,
@@ -315,6 +333,11 @@ int pools_create(struct sandboxes *s, const struct pool_create *request, struct 
     struct pool *pool = add(s, &row, err);
     if (pool == NULL)
         return -1;
+    if (check_code(s, row.code, &pool->model->security, err) < 0) {
+        take_out(s->pools, pool);
+        pool_free(pool);
+        return -1;
+    }
     pool_info(pool, arena, ret_info);
     if (store_put_pool(s->store, &row, err) < 0) {
         pools_delete(s, row.name, NULL);
@@ -336,12 +359,27 @@ static void row_of(const struct pool *pool, struct arena *arena, struct store_po
                                .resources = resources_pack(&info.resources, arena),
                                .trust_level = trust_level_text(info.security.level),
                                .security = trust_text(&info.security, arena),
+                               .code = info.code,
                                .size = info.size,
                                .ttl_s = info.ttl_s,
                                .at_once = info.at_once,
                                .created_ms = info.created_ms,
                                .updated_ms = info.updated_ms,
                                .created_by = info.created_by};
+}
+
+/* Spares that have something else running are replaced; those that are being made see it, too. */
+static void set_code(struct pool *pool, const char *code)
+{
+    struct spare *spare;
+    if (strcmp(pool->code, code) == 0)
+        return;
+    free(pool->code);
+    pool->code = strdup(code);
+    if (pool->code == NULL)
+        abort();
+    while ((spare = pool_pop(pool)) != NULL)
+        spare_retire(spare);
 }
 
 int pools_update(struct sandboxes *s, const char *name, const struct pool_update *request,
@@ -354,8 +392,11 @@ int pools_update(struct sandboxes *s, const char *name, const struct pool_update
     row_of(pool, arena, &row);
     if (take_number(&size_number, request->size, &row.size, err) < 0 ||
         take_number(&ttl_number, request->ttl_s, &row.ttl_s, err) < 0 ||
-        take_number(&at_once_number, request->at_once, &row.at_once, err) < 0)
+        take_number(&at_once_number, request->at_once, &row.at_once, err) < 0 ||
+        check_code(s, request->code, &pool->model->security, err) < 0)
         return -1;
+    if (request->code != NULL)
+        row.code = request->code;
     row.updated_ms = time_now_ms();
     if (store_put_pool(s->store, &row, err) < 0)
         return -1;
@@ -369,6 +410,7 @@ int pools_update(struct sandboxes *s, const char *name, const struct pool_update
     pool->at_once = row.at_once;
     pool->updated_ms = row.updated_ms;
     pool->retry_ms = 0;
+    set_code(pool, row.code);
     pools_wake(s);
     pool_info(pool, arena, ret_info);
     return 0;
@@ -400,7 +442,8 @@ int pools_ensure(struct sandboxes *s, const struct pool_create *request, struct 
     struct arena *arena = arena_new();
     struct pool_info info;
     struct store_pool row;
-    const struct pool_update update = {request->size, request->ttl_s, request->at_once};
+    const struct pool_update update = {request->size, request->ttl_s, request->at_once,
+                                       request->code};
     int r = read_request(s, request, arena, &row, err);
     if (r == 0)
         r = find(s, row.name, NULL) != NULL ? pools_update(s, row.name, &update, arena, &info, err)

@@ -16,6 +16,10 @@
  * Spares have an id, which becomes the sandbox's, and nothing else that a sandbox has: no list, no
  * call and no metric shows them. One that is not claimed within the pool's ttl is replaced. They do
  * not survive the server: the next one makes new ones.
+ *
+ * A pool can have interpreters running in its spares (`code`): then the default contexts of these
+ * languages (code/code.h) are up before a sandbox is asked for. A sandbox with an environment of
+ * its own, which they do not have, starts its own as ever.
  */
 
 #include <stddef.h>
@@ -36,13 +40,15 @@ struct pool_create {
     const char *image; /* NULL: host */
     struct sandbox_resources resources; /* that a spare has until it is claimed; NULL: defaults */
     struct trust_request security;
-    struct network_request network;        /* with or without: a sandbox brings its own policy */
+    struct network_request network; /* with or without: a sandbox brings its own policy */
+    const char *code; /* languages whose interpreters run in spares, with spaces; NULL: none */
     const int64_t *size, *ttl_s, *at_once; /* NULL: the default */
     const char *actor;
 };
 
 struct pool_update {
     const int64_t *size, *ttl_s, *at_once; /* NULL: as it is */
+    const char *code;                      /* the same; "": none. Another one renews the spares */
 };
 
 struct pool_info {
@@ -51,9 +57,10 @@ struct pool_info {
     struct sandbox_resources resources;
     struct trust_options security;
     enum net_mode network;
-    int64_t size;    /* so many are kept ready; 0: none are made */
-    int64_t ttl_s;   /* a spare older than this is replaced */
-    int64_t at_once; /* so many are made at the same time */
+    const char *code; /* never NULL */
+    int64_t size;     /* so many are kept ready; 0: none are made */
+    int64_t ttl_s;    /* a spare older than this is replaced */
+    int64_t at_once;  /* so many are made at the same time */
     int64_t created_ms, updated_ms;
     const char *created_by;
 
@@ -70,6 +77,7 @@ struct pool_info {
 };
 
 /* INVALID_NAME, INVALID_QUANTITY, IMAGE_NOT_FOUND, INVALID_ARGUMENT, LIMIT_EXCEEDED (POOLS_MAX),
+ * CODE_LANGUAGE_UNKNOWN,
  * ALREADY_EXISTS (the name, or a pool for the same image and trust level). */
 int pools_create(struct sandboxes *s, const struct pool_create *request, struct arena *arena,
                  struct pool_info *ret_info, struct error *err);

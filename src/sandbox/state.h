@@ -14,6 +14,7 @@
 #include "loop/co.h"
 #include "provider/channel.h"
 #include "sandbox/admission.h"
+#include "sandbox/ahead.h"
 #include "sandbox/auto_lower.h"
 #include "sandbox/monitors.h"
 #include "sandbox/logs.h"
@@ -200,6 +201,7 @@ struct sandboxes {
     struct reaper *reaper;       /* NULL before everything is recovered */
     port_delivery *deliver_port; /* how monitors tell of ports */
     void *deliver_ctx;
+    ahead_describe *describe_ahead; /* what spares can have running; NULL: nothing */
     unsigned monitors_running;
     struct co_cond monitors_ended;
     unsigned starting; /* sandboxes that somebody waits for */

@@ -18,11 +18,14 @@ static int put_pool(struct sql_db *db, void *arg, struct error *err)
     struct slice resources = row->resources.data == NULL ? slice_of("") : row->resources;
     struct slice network = row->network.data == NULL ? slice_of("") : row->network;
     const struct sql_param params[] = {
-        PARAM_TEXT(row->name),       PARAM_TEXT(row->image),     PARAM_TEXT(row->cpu),
-        PARAM_TEXT(row->memory),     PARAM_TEXT(row->disk),      PARAM_TEXT(row->trust_level),
-        PARAM_TEXT(row->security),   PARAM_INT(row->size),       PARAM_INT(row->ttl_s),
-        PARAM_INT(row->at_once),     PARAM_INT(row->created_ms), PARAM_INT(row->updated_ms),
-        PARAM_TEXT(row->created_by), PARAM_BYTES(resources),     PARAM_BYTES(network),
+        PARAM_TEXT(row->name),       PARAM_TEXT(row->image),
+        PARAM_TEXT(row->cpu),        PARAM_TEXT(row->memory),
+        PARAM_TEXT(row->disk),       PARAM_TEXT(row->trust_level),
+        PARAM_TEXT(row->security),   PARAM_INT(row->size),
+        PARAM_INT(row->ttl_s),       PARAM_INT(row->at_once),
+        PARAM_INT(row->created_ms),  PARAM_INT(row->updated_ms),
+        PARAM_TEXT(row->created_by), PARAM_BYTES(resources),
+        PARAM_BYTES(network),        PARAM_TEXT(row->code == NULL ? "" : row->code),
     };
     return sql_run(db, SQL_POOL_PUT, params, ARRAY_LEN(params), "storing a pool", err);
 }
@@ -112,6 +115,7 @@ static int load_pool(void *ctx, sqlite3_stmt *row, struct error *err)
         .created_by = text(row, 12),
         .resources = {sqlite3_column_blob(row, 13), (size_t)sqlite3_column_bytes(row, 13)},
         .network = {sqlite3_column_blob(row, 14), (size_t)sqlite3_column_bytes(row, 14)},
+        .code = text(row, 15),
     };
     return load->each(load->ctx, &pool, err);
 }

@@ -232,6 +232,7 @@ const struct migration schema_migrations[] = {
     {16, "ALTER TABLE sandbox ADD COLUMN e2b_spec TEXT;"},
     {17, "ALTER TABLE workspace_secret ADD COLUMN version INTEGER NOT NULL DEFAULT 1;"
          "ALTER TABLE workspace_secret ADD COLUMN metadata TEXT;"},
+    {18, "ALTER TABLE pool ADD COLUMN code TEXT NOT NULL DEFAULT '';"},
 };
 const size_t schema_migration_count = ARRAY_LEN(schema_migrations);
 

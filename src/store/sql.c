@@ -152,13 +152,14 @@ static const char *const texts[SQL_COUNT] = {
 
     [SQL_POOL_PUT] = "INSERT INTO pool (name, image, cpu, memory, disk, trust_level, security,"
                      "                  size, ttl_s, at_once, created_ms, updated_ms, created_by,"
-                     "                  resources, network)"
-                     " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)"
+                     "                  resources, network, code)"
+                     " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15,"
+                     "         ?16)"
                      " ON CONFLICT (name) DO UPDATE SET"
-                     "  size = ?8, ttl_s = ?9, at_once = ?10, updated_ms = ?12",
+                     "  size = ?8, ttl_s = ?9, at_once = ?10, updated_ms = ?12, code = ?16",
     [SQL_POOL_DELETE] = "DELETE FROM pool WHERE name = ?1",
     [SQL_POOL_ALL] = "SELECT name, image, cpu, memory, disk, trust_level, security, size, ttl_s,"
-                     "       at_once, created_ms, updated_ms, created_by, resources, network"
+                     "       at_once, created_ms, updated_ms, created_by, resources, network, code"
                      " FROM pool ORDER BY name",
     [SQL_SPARE_ADD] = "INSERT INTO spare (id, pool) VALUES (?1, ?2)",
     [SQL_SPARE_DELETE] = "DELETE FROM spare WHERE id = ?1",

@@ -146,11 +146,12 @@ struct store_pool {
     struct slice resources;             /* the others, as a sandbox's */
     const char *trust_level, *security; /* NULL: none */
     struct slice network;               /* as a sandbox's */
+    const char *code;                   /* what runs in its spares, as sandbox/pools.h has it */
     int64_t size, ttl_s, at_once;
     int64_t created_ms, updated_ms;
     const char *created_by;
 };
-/* Inserts, or replaces what can change: size, ttl, how many are made at once. */
+/* Inserts, or replaces what can change: size, ttl, how many are made at once, what runs in them. */
 int store_put_pool(struct store *store, const struct store_pool *row, struct error *err);
 int store_delete_pool(struct store *store, const char *name, struct error *err);
 int store_load_pools(struct store *store,

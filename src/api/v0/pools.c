@@ -7,11 +7,14 @@
 
 #include "api/handlers.h"
 
+#include <string.h>
+
 #include "api/call.h"
 #include "api/v0/resources_json.h"
 #include "api/v0/security_json.h"
 #include "base/cleanup.h"
 #include "base/duration.h"
+#include "code/code.h"
 #include "sandbox/pools.h"
 
 /* --- writing --- */
@@ -55,12 +58,22 @@ static void add_status(yyjson_mut_doc *doc, yyjson_mut_val *root, const struct p
         yyjson_mut_obj_add_null(doc, status, "lastError");
 }
 
+static void add_code(yyjson_mut_doc *doc, yyjson_mut_val *root, const char *words)
+{
+    yyjson_mut_val *list = yyjson_mut_obj_add_arr(doc, root, "code");
+    for (size_t len; *words != '\0'; words += len + (words[len] == ' ')) {
+        len = strcspn(words, " ");
+        yyjson_mut_arr_add_strncpy(doc, list, words, len);
+    }
+}
+
 static void pool_json(yyjson_mut_doc *doc, yyjson_mut_val *root, const struct pool_info *info)
 {
     yyjson_mut_obj_add_str(doc, root, "name", info->name);
     yyjson_mut_obj_add_str(doc, root, "image", info->image);
     security_to_json(doc, root, &info->security, (struct slice){0});
     yyjson_mut_obj_add_bool(doc, root, "network", info->network != NET_NONE);
+    add_code(doc, root, info->code);
     yyjson_mut_obj_add_int(doc, root, "size", info->size);
     yyjson_mut_obj_add_int(doc, root, "ttl", info->ttl_s);
     yyjson_mut_val *refill = yyjson_mut_obj_add_obj(doc, root, "refill");
@@ -92,7 +105,7 @@ struct numbers {
 
 struct body {
     const char *name, *image, *trust_level;
-    yyjson_val *security, *size, *refill, *resources, *network;
+    yyjson_val *security, *size, *refill, *resources, *network, *code;
     const char *ttl;
 };
 
@@ -106,6 +119,7 @@ static const struct json_field create_fields[] = {
     {"refill", JSON_OBJECT, .offset = offsetof(struct body, refill)},
     {"resources", JSON_OBJECT, .offset = offsetof(struct body, resources)},
     {"network", JSON_ANY, .offset = offsetof(struct body, network)},
+    {"code", JSON_ANY, .offset = offsetof(struct body, code)},
     {"createdAt", JSON_IGNORED},
     {"updatedAt", JSON_IGNORED},
     {"createdBy", JSON_IGNORED},
@@ -195,6 +209,29 @@ static int read_network(yyjson_val *value, struct network_request *request, stru
     return 0;
 }
 
+/* ["python", "js"] as "python javascript": each once. NULL: nothing is said. */
+static int read_code(struct arena *arena, yyjson_val *list, const char **ret_code,
+                     struct error *err)
+{
+    char code[CODE_LIST_SIZE] = "";
+    size_t index, max;
+    yyjson_val *item;
+    *ret_code = NULL;
+    if (list == NULL)
+        return 0;
+    bool right = yyjson_is_arr(list);
+    yyjson_arr_foreach(list, index, max, item)
+    {
+        right = right && yyjson_is_str(item);
+        if (right && code_list_add(code, yyjson_get_str(item), err) < 0)
+            return error_prefix(err, "code");
+    }
+    if (!right)
+        return error_set(err, ERROR_INVALID_ARGUMENT, "code has to be a list of languages");
+    *ret_code = arena_strdup(arena, code);
+    return 0;
+}
+
 int v0_pool_create(struct http_exchange *x, const struct route_params *params, void *ctx,
                    struct error *err)
 {
@@ -219,7 +256,8 @@ int v0_pool_create(struct http_exchange *x, const struct route_params *params, v
     if (resources_from_json(http_arena(x), body.resources, "resources", &request.resources, err) <
         0)
         return -1;
-    if (read_network(body.network, &request.network, err) < 0)
+    if (read_network(body.network, &request.network, err) < 0 ||
+        read_code(http_arena(x), body.code, &request.code, err) < 0)
         return -1;
     if (pools_create(call->api->sandboxes, &request, http_arena(x), &info, err) < 0)
         return -1;
@@ -259,11 +297,13 @@ int v0_pool_update(struct http_exchange *x, const struct route_params *params, v
             return error_set(err, ERROR_INVALID_ARGUMENT,
                              "%s: a pool keeps it; delete the pool and make another one",
                              fixed[i].name);
-    const struct pool_update request = {
+    struct pool_update request = {
         .size = numbers.has_size ? &numbers.size : NULL,
         .ttl_s = numbers.has_ttl ? &numbers.ttl_s : NULL,
         .at_once = numbers.has_at_once ? &numbers.at_once : NULL,
     };
+    if (read_code(http_arena(x), body.code, &request.code, err) < 0)
+        return -1;
     if (pools_update(call->api->sandboxes, route_param(params, "pool"), &request, http_arena(x),
                      &info, err) < 0)
         return -1;

@@ -35,6 +35,14 @@ static void test_pool(void **state)
     assert_int_equal(option.size, 8);
     assert_int_equal(option.ttl_s, 5400);
     assert_int_equal(option.refill, 2);
+    assert_int_equal(pool_option_parse("image=host,code=py+sh+python", &option, &err), 0);
+    assert_true(option.has_code);
+    assert_string_equal(option.code, "python bash");
+    assert_int_equal(pool_option_parse("image=host,code=", &option, &err), 0);
+    assert_true(option.has_code);
+    assert_string_equal(option.code, "");
+    assert_int_equal(pool_option_parse("image=host,code=cobol", &option, &err), -1);
+    assert_int_equal(err.code, ERROR_CODE_LANGUAGE_UNKNOWN);
     assert_int_equal(pool_option_parse("image=host,size=0", &option, &err), 0);
     assert_true(option.has_size && option.size == 0);
 }

@@ -19,7 +19,7 @@ struct seen {
     size_t pools, spares;
     int64_t size, ttl_s, at_once, created_ms, updated_ms;
     char names[64]; /* in order, each with a space behind it */
-    char image[32], level[32];
+    char image[32], level[32], code[32];
     char ids[64];
 };
 
@@ -42,6 +42,7 @@ static int see_pool(void *ctx, const struct store_pool *row, struct error *err)
     snprintf(seen->image, sizeof(seen->image), "%s", row->image);
     snprintf(seen->level, sizeof(seen->level), "%s",
              row->trust_level == NULL ? "none" : row->trust_level);
+    snprintf(seen->code, sizeof(seen->code), "%s", row->code);
     return 0;
 }
 
@@ -90,8 +91,10 @@ static void test_life_of_a_pool(void **state)
     assert_string_equal(seen.names, "a b ");
     assert_string_equal(seen.image, "host");
     assert_string_equal(seen.level, "untrusted");
+    assert_string_equal(seen.code, "");
 
     b.size = 7;
+    b.code = "python bash";
     b.ttl_s = 90;
     b.at_once = 2;
     b.updated_ms = 20;
@@ -107,6 +110,7 @@ static void test_life_of_a_pool(void **state)
     assert_int_equal(seen.at_once, 2);
     assert_int_equal(seen.created_ms, 10);
     assert_int_equal(seen.updated_ms, 20);
+    assert_string_equal(seen.code, "python bash");
 }
 
 static void put(struct fixture *f, const char *id, const char *status)
