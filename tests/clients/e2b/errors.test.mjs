@@ -8,7 +8,7 @@ import {
   Sandbox, SandboxNotFoundError, TimeoutError,
 } from "e2b";
 import { Sandbox as CodeInterpreter } from "@e2b/code-interpreter";
-import { sharedSandbox, unique, withSandbox } from "./support.mjs";
+import { sharedSandbox, withSandbox } from "./support.mjs";
 
 const shared = sharedSandbox();
 
@@ -75,7 +75,11 @@ test("time that is over", async () => {
 
 test("a sandbox that is gone", async () => {
   const box = await Sandbox.create({ timeoutMs: 600_000 });
-  const run = assert.rejects(box.commands.run(`sleep 1000 # ${unique()}`, { timeoutMs: 0 }), TimeoutError);
+  let begun;
+  const first = new Promise((resolve) => { begun = resolve; });
+  const run = assert.rejects(
+    box.commands.run("echo begun; sleep 1000", { timeoutMs: 0, onStdout: begun }), TimeoutError);
+  await first;
   const handle = await box.commands.run("sleep 1000", { background: true, timeoutMs: 0 });
   const wait = assert.rejects(handle.wait(), TimeoutError);
   assert.equal(await box.kill(), true);
