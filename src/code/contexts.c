@@ -81,7 +81,8 @@ void context_forget(struct context *c)
 }
 
 /* When it was the last one that we were connected to, the sandbox has probably gone with it: then
- * nothing is kept, and whoever asks next asks the agent. */
+ * nothing is kept, and whoever asks next asks the agent. Unless there is something that the agent
+ * does not know: with which variables to start it again. */
 void context_lost(struct context *c)
 {
     struct box *box = c->box;
@@ -89,7 +90,7 @@ void context_lost(struct context *c)
     if (box == NULL || c->ending > 0)
         return;
     for (const struct context *other = box->contexts; other != NULL; other = other->next)
-        if (other->link != NULL || other->busy || other->ending > 0)
+        if (other->link != NULL || other->busy || other->ending > 0 || other->env_len > 0)
             return;
     box->refs++;
     while (box->contexts != NULL)
@@ -261,6 +262,18 @@ static void adopt(struct box *box, const struct agent_process *process)
     c->started_ms = process->started_ms;
 }
 
+/* Of those that another server has made. Any of them may be forgotten while one is asked for. */
+static void learn_environments(struct box *box, const struct code_place *place)
+{
+    for (struct context *c = box->contexts, *next; c != NULL; c = next) {
+        context_hold(c);
+        if (c->started && c->env == NULL && default_of(c->id) == NULL)
+            context_learn_env(c, place);
+        next = c->box == NULL ? NULL : c->next;
+        context_drop(c);
+    }
+}
+
 static int look(struct box *box, const struct code_place *place, struct error *err)
 {
     struct code *code = box->code;
@@ -270,9 +283,10 @@ static int look(struct box *box, const struct code_place *place, struct error *e
     box->looking = true;
     int rc = sandbox_process_list(code->sandboxes, place->workspace, place->sandbox, arena, &items,
                                   &count, err);
-    box->looking = false;
     for (size_t i = 0; rc == 0 && i < count; i++)
         adopt(box, &items[i]);
+    learn_environments(box, place);
+    box->looking = false;
     box->known = box->known || rc == 0;
     co_cond_wake_all(&box->looked);
     arena_free(arena);

@@ -100,6 +100,10 @@ void context_process_name(const struct context *c, char name[PROCESS_NAME_SIZE])
 /* … that a language's default context has. */
 void default_process_name(const struct language *language, char name[PROCESS_NAME_SIZE]);
 
+/* environ.c: the variables of one that runs and was made by another server; none when they can not
+ * be had. */
+void context_learn_env(struct context *c, const struct code_place *place);
+
 static inline void cleanup_context(struct context **c)
 {
     if (*c != NULL)

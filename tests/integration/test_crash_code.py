@@ -70,3 +70,25 @@ def test_a_run_that_stands_still_holds_no_end_up(server_factory):
     box.wait_status("paused")
     connection.close()
     server.stop()
+
+
+@pytest.mark.parametrize("language,code,text", [
+    ("python", "import os\nprint(os.getcwd(), os.environ['WHO'], os.environ['EMPTY'])", "/tmp it's me \n"),
+    ("bash", "echo \"$PWD $WHO $EMPTY\"", "/tmp it's me \n"),
+])
+def test_a_context_is_what_it_was_made_as(server_factory, language, code, text):
+    """Its interpreter dies: between two runs, and after the server that has made it."""
+    server = server_factory()
+    box = server.create()
+    body = {"language": language, "workingDir": "/tmp", "env": {"WHO": "it's me", "EMPTY": ""}}
+    made = box.request("POST", "/code/contexts", body, timeout=60).json()
+    assert run(box, code, context=made["id"])["stdout"] == text
+    box.exec(f"kill -9 {made['pid']}")
+    wait_until(lambda: box.exec(f"test -e /proc/{made['pid']}").exit_code != 0, 60, "its end")
+    assert run(box, code, context=made["id"])["stdout"] == text
+    before = server.pids()
+    server.kill("cellad")
+    server.wait_recovered(before, "cellad")
+    again = box.request("POST", f"/code/contexts/{made['id']}/restart", timeout=60).json()
+    assert again["language"] == language and again["workingDir"] == "/tmp"
+    assert run(box, code, context=made["id"])["stdout"] == text
