@@ -61,9 +61,9 @@ static void add_domain(struct http_exchange *x, yyjson_mut_doc *doc, yyjson_mut_
     const char *authority = scheme == NULL ? url : scheme + 3;
     const char *bracket = strrchr(authority, ']'); /* of an address of IPv6 */
     const char *port = strchr(bracket != NULL ? bracket : authority, ':');
-    const char *domain = arena_printf(http_arena(x), "%s%.*s", api->domain,
-                                      port == NULL ? 0 : (int)strcspn(port, "/"),
-                                      port == NULL ? "" : port);
+    const char *domain =
+        arena_printf(http_arena(x), "%s%.*s", api->domain,
+                     port == NULL ? 0 : (int)strcspn(port, "/"), port == NULL ? "" : port);
     yyjson_mut_obj_add_str(doc, object, "domain", domain);
 }
 
