@@ -207,6 +207,24 @@ class Docker:
             self._exec(self.resident, ["/true"])
             self.samples.setdefault("exec", []).append(time.monotonic_ns() - start)
 
+    def python(self, code, count):
+        """How long each of so many `docker exec python3 -c` takes, with the machine's own python3."""
+        made = self._call("POST", "/containers/create", {
+            "Image": "cella-bench", "Cmd": ["/busybox", "sleep", "1000000"],
+            "HostConfig": {"NetworkMode": "none", "Binds": ["/usr:/usr:ro", "/usr/lib:/lib:ro", "/usr/lib64:/lib64:ro"]}})
+        taken = []
+        try:
+            self._call("POST", "/containers/%s/start" % made["Id"])
+            for _ in range(count):
+                start = time.monotonic_ns()
+                output = self._exec(made["Id"], ["/usr/bin/python3", "-c", "print(%s)" % code])
+                taken.append(time.monotonic_ns() - start)
+                if not output.endswith(b"2\n"):
+                    raise Unavailable("docker's python3 gave %r" % output)
+        finally:
+            self._remove(made["Id"])
+        return taken
+
     def clone(self, folder):
         """How long it takes to commit a container that holds a copy of the folder, and to run the
         image to its first output."""
