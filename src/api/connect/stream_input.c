@@ -37,7 +37,7 @@ static int next_message(struct http_exchange *x, struct arena *arena, yyjson_val
                         struct error *err)
 {
     char head[CONNECT_HEADER_SIZE];
-    size_t len, have;
+    size_t len, have = 0;
     if (read_exactly(x, head, sizeof(head), &have, err) < 0)
         return -1;
     if (have == 0)
