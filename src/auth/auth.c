@@ -120,6 +120,9 @@ int auth_new(struct store *store, bool open, struct auth **ret_auth, struct erro
         return error_sys(err, "loading API keys");
     auth->open = open;
     auth->store = store;
+    auth->sha256 = EVP_MD_fetch(NULL, "SHA256", NULL);
+    if (auth->sha256 == NULL)
+        abort(); /* it is part of OpenSSL's default provider */
     random_bytes(auth->token_secret, sizeof(auth->token_secret));
     if (store_secret(store, "token", auth->token_secret, sizeof(auth->token_secret), err) < 0 ||
         store_load_workspaces(store, load_workspace, auth, err) < 0 ||
@@ -151,6 +154,7 @@ void auth_free(struct auth *auth)
     throttle_release(&auth->throttle);
     OPENSSL_cleanse(auth->token_secret, sizeof(auth->token_secret));
     OPENSSL_cleanse(auth->seal_key, sizeof(auth->seal_key));
+    EVP_MD_free(auth->sha256);
     free(auth);
 }
 
@@ -169,16 +173,12 @@ struct slice auth_bearer(const char *field)
     return (struct slice){len == 0 ? NULL : key, len};
 }
 
-/* For every request. SHA256() would look for its implementation each time, which takes longer than
- * the hash. */
-static void hash_bytes(const void *data, size_t len, char out[HASH_HEX_LEN + 1])
+static void hash_bytes(const EVP_MD *sha256, const void *data, size_t len,
+                       char out[HASH_HEX_LEN + 1])
 {
     static const char hex[] = "0123456789abcdef";
-    static EVP_MD *sha256;
     unsigned char digest[SHA256_DIGEST_LENGTH];
-    if (sha256 == NULL)
-        sha256 = EVP_MD_fetch(NULL, "SHA256", NULL);
-    if (sha256 == NULL || EVP_Digest(data, len, digest, NULL, sha256, NULL) != 1)
+    if (EVP_Digest(data, len, digest, NULL, sha256, NULL) != 1)
         abort();
     for (size_t i = 0; i < sizeof(digest); i++) {
         out[2 * i] = hex[digest[i] >> 4];
@@ -213,7 +213,7 @@ static struct key *key_by_secret(const struct auth *auth, const char *text)
 {
     char hash[HASH_HEX_LEN + 1];
     struct key *key;
-    hash_bytes(text, strlen(text), hash);
+    hash_bytes(auth->sha256, text, strlen(text), hash);
     HASH_FIND(by_hash, auth->hashes, hash, HASH_PREFIX_LEN, key);
     return is_key(key, hash) ? key : NULL;
 }
@@ -398,5 +398,5 @@ void auth_make_key(char out[AUTH_KEY_SIZE])
 
 void auth_hash_key(const char *key, char out[65])
 {
-    hash_bytes(key, strlen(key), out);
+    hash_bytes(EVP_sha256(), key, strlen(key), out);
 }

@@ -3,6 +3,7 @@
 
 /* What the files of this folder share: the keys and workspaces in memory. */
 
+#include <openssl/evp.h>
 #include <uthash.h>
 
 #include "auth/auth.h"
@@ -37,6 +38,7 @@ struct auth {
     struct secret *secrets; /* secrets.c's, by workspace and name */
     struct sandbox_ca *cas; /* sandbox_ca.c's, by sandbox */
     unsigned char seal_key[SEAL_KEY_SIZE];
+    EVP_MD *sha256; /* for the key of every request: finding it anew takes longer than the hash */
 };
 
 /* auth.c */
