@@ -130,11 +130,10 @@ static struct slice r_argv(struct arena *arena, const struct language *language,
         "to<-pipe('trap \"\" INT; exec cat >&3','wb');"
         "eval(parse(text=rawToChar(readBin(from,'raw',readBin(from,'integer',1,endian='little'))),"
         "keep.source=FALSE))";
-    const char *items[] = {"sh", "-c",
-                           "exec 3>&1 1>&2 4<&0 0</dev/null;"
-                           "export EDITOR=\"${EDITOR-vi}\";" /* it does not start without one */
-                           "exec R --no-echo --no-save --no-restore -e \"$1\"",
-                           "sh", boot};
+    static const char start[] = "exec 3>&1 1>&2 4<&0 0</dev/null;"
+                                "export EDITOR=\"${EDITOR-vi}\";" /* it needs one to start */
+                                "exec R --no-echo --no-save --no-restore -e \"$1\"";
+    const char *items[] = {"sh", "-c", start, "sh", boot};
     return strings(arena, items, ARRAY_LEN(items));
 }
 
