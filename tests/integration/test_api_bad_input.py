@@ -276,7 +276,7 @@ ROWS = [
     Row("GET /nowhere", 404, "ROUTE_NOT_FOUND"),
     Row("GET /v0", 404, "ROUTE_NOT_FOUND"),
     Row("GET /v0/sandbox/{box}/nothing", 404, "ROUTE_NOT_FOUND"),
-    Row("GET /v1/sandbox", 404, "ROUTE_NOT_FOUND"),
+    Row("GET /v9/sandbox", 404, "ROUTE_NOT_FOUND"),
     Row("PATCH /v0/sandbox", 405, "METHOD_NOT_ALLOWED"),
     Row("POST /v0/sandbox/{box}", 405, "METHOD_NOT_ALLOWED"),
     Row("GET /v0/sandbox/{box}/start", 405, "METHOD_NOT_ALLOWED"),

@@ -98,6 +98,13 @@ def test_a_service_that_is_not_there(own_server, box):
     assert call(own_server, box, "/sandboxagent.Nothing/Stat", {}).status == 404
 
 
+def test_a_path_that_is_not_there_is_told_as_its_clients_read_it(own_server):
+    answer = own_server.request("GET", "/v1/sandbox")
+    assert answer.status == 404
+    assert answer.json() == {"success": False, "code": 404, "error": "ROUTE_NOT_FOUND",
+                             "message": "no such path: /v1/sandbox"}
+
+
 def test_not_found_says_so(own_server, box):
     answer = call(own_server, box, "/sandboxagent.Filesystem/Stat", {"path": "/nope"})
     assert answer.status == 404
