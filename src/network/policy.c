@@ -185,10 +185,13 @@ int net_policy_add_header(struct net_policy *policy, struct slice host, const ch
     bool literal = strcmp(secret, NET_NO_SECRET) == 0;
     if (!literal && secret_name_check(secret, err) < 0)
         return error_prefix(err, "the name of a secret");
+    if (literal && format == NULL)
+        return error_set(err, ERROR_INVALID_ARGUMENT,
+                         "a header needs a secret: the name of one, or a value as its format");
     snprintf(item.secret, sizeof(item.secret), "%s", secret);
     if (take_header_name(header, item.header, err) < 0)
         return -1;
-    if ((literal ? take_value(format == NULL ? "" : format, item.format, err)
+    if ((literal ? take_value(format, item.format, err)
                  : take_format(format == NULL ? "{}" : format, item.format, err)) < 0)
         return -1;
     if (policy->header_count == NET_HEADERS_MAX)

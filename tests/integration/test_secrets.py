@@ -94,7 +94,7 @@ def test_bad_input(server, workspace, body, code):
     answer = call(server, "PUT", f"/v0/secrets/{fresh('s')}", workspace.key("admin"), body)
     assert answer.json()["error"]["code"] == code, answer
     assert "v4lue" not in answer.text and "12345678" not in answer.text
-    named = call(server, "PUT", "/v0/secrets/Not_A_Name", workspace.key("admin"),
+    named = call(server, "PUT", "/v0/secrets/Not%20A%20Name", workspace.key("admin"),
                  {"value": "v4lue", "hosts": ["a.example"]})
     assert named.json()["error"]["code"] == "INVALID_NAME"
 
