@@ -6,6 +6,7 @@ import pathlib
 
 import pytest
 
+import client_checks
 import node_tests
 
 FILES = sorted((pathlib.Path(__file__).parent / "blaxel").glob("*.test.mjs"))
@@ -13,30 +14,14 @@ FILES = sorted((pathlib.Path(__file__).parent / "blaxel").glob("*.test.mjs"))
 
 @pytest.fixture(scope="module")
 def results(server):
-    """results(file): what Node said of it; each file is run once."""
-    if node_tests.node() is None:
-        pytest.skip("the npm packages are not installed: scripts/install-clients says why")
-    seen = {}
-
-    def of(path):
-        if path not in seen:
-            seen[path] = node_tests.run(path, {
-                "BL_API_URL": f"{server.url}/v0", "BL_RUN_URL": server.url,
-                "BL_API_KEY": server.key, "BL_WORKSPACE": "default",
-                "BL_DISABLE_H2": "1", "DO_NOT_TRACK": "1",
-            })
-        return seen[path]
-
-    return of
+    return node_tests.runner({
+        "BL_API_URL": f"{server.url}/v0", "BL_RUN_URL": server.url,
+        "BL_API_KEY": server.key, "BL_WORKSPACE": "default",
+        "BL_DISABLE_H2": "1", "DO_NOT_TRACK": "1",
+    })
 
 
 @pytest.mark.timeout(node_tests.FILE_TIMEOUT + 60)
-@pytest.mark.parametrize("file, name", [
-    pytest.param(file, name, id=f"{file.name.split('.')[0]}: {name}")
-    for file in FILES for name in node_tests.names(file)])
+@pytest.mark.parametrize("file, name", node_tests.cases(FILES))
 def test_client(results, file, name):
-    said = results(file)
-    if name not in said:
-        pytest.fail(f"Node did not come to it:\n{said['']}", pytrace=False)
-    if said[name] is not None:
-        pytest.fail(said[name], pytrace=False)
+    client_checks.judge(results(file), name)

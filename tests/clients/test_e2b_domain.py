@@ -33,15 +33,11 @@ def environment():
 
 @pytest.fixture(scope="module")
 def node_results(environment):
-    if node_tests.node() is None:
-        pytest.skip("the npm packages are not installed: scripts/install-clients says why")
-    return client_checks.once(lambda path: node_tests.run(path, environment))
+    return node_tests.runner(environment)
 
 
 @pytest.mark.timeout(node_tests.FILE_TIMEOUT + 60)
-@pytest.mark.parametrize("file, name", [
-    pytest.param(file, name, id=f"{file.name.split('.')[0]}: {name}")
-    for file in NODE_FILES for name in node_tests.names(file)])
+@pytest.mark.parametrize("file, name", node_tests.cases(NODE_FILES))
 def test_npm(node_results, file, name):
     client_checks.judge(node_results(file), name)
 

@@ -12,6 +12,9 @@ import subprocess
 import tempfile
 import xml.etree.ElementTree
 
+import pytest
+
+import client_checks
 from cella_server import PATIENCE
 
 CLIENTS = pathlib.Path(__file__).resolve().parents[1] / "clients"
@@ -29,6 +32,11 @@ def node():
 def names(path):
     """The tests of a file: `test("name", …`, at the left margin."""
     return re.findall(r'^test\("([^"]+)"', path.read_text(), re.M)
+
+
+def cases(files):
+    """For parametrize("file, name", …)."""
+    return [pytest.param(file, name, id=f"{file.name.split('.')[0]}: {name}") for file in files for name in names(file)]
 
 
 def _read(report):
@@ -55,3 +63,10 @@ def run(path, env):
             timeout=FILE_TIMEOUT * PATIENCE, check=False)
         text = pathlib.Path(report.name).read_text()
         return {"": done.stdout, **(_read(text) if text.strip() else {})}
+
+
+def runner(env):
+    """results(path), as run() gives them; each file is run once."""
+    if node() is None:
+        pytest.skip("the npm packages are not installed: scripts/install-clients says why")
+    return client_checks.once(lambda path: run(path, env))

@@ -14,6 +14,11 @@
 /* Its time counts from now; 0: no end. */
 int e2b_set_timeout(struct http_exchange *x, const struct api_call *call, const char *id,
                     int64_t seconds, struct error *err);
+/* Reads a request {"timeout": seconds}, which has to be there, and finds the sandbox that it is
+ * for. */
+int e2b_timeout_request(struct http_exchange *x, const struct api_call *call,
+                        const struct route_params *params, struct sandbox_info *ret_info,
+                        int64_t *ret_seconds, struct error *err);
 /* Returns when it stands still; memory false: when it is stopped. CONFLICT when it is already. */
 int e2b_pause(struct http_exchange *x, const struct api_call *call, bool memory,
               struct sandbox_info *info, struct error *err);

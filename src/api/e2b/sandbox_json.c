@@ -15,7 +15,7 @@
 
 enum { MILLIS_PER_CORE = 1000, MB = 1 << 20 };
 
-const char *e2b_state(const struct sandbox_info *info)
+bool e2b_is_paused(const struct sandbox_info *info)
 {
     switch (info->status) {
     case SANDBOX_STOPPED:
@@ -23,10 +23,15 @@ const char *e2b_state(const struct sandbox_info *info)
     case SANDBOX_PAUSED:
     case SANDBOX_PAUSING:
     case SANDBOX_FAILED:
-        return "paused";
+        return true;
     default:
-        return "running";
+        return false;
     }
+}
+
+const char *e2b_state(const struct sandbox_info *info)
+{
+    return e2b_is_paused(info) ? "paused" : "running";
 }
 
 static void add_token(struct arena *arena, yyjson_mut_doc *doc, yyjson_mut_val *object,

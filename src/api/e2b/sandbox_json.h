@@ -23,6 +23,7 @@ int64_t e2b_end(const struct sandbox_info *info);
 
 /* "running" or "paused". */
 const char *e2b_state(const struct sandbox_info *info);
+bool e2b_is_paused(const struct sandbox_info *info);
 
 /* A sandbox of the caller's, by its id or name, that is no snapshot; SANDBOX_NOT_FOUND in E2B's
  * words. */

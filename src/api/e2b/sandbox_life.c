@@ -28,21 +28,29 @@ int e2b_set_timeout(struct http_exchange *x, const struct api_call *call, const 
     return sandboxes_update(call->api->sandboxes, &update, http_arena(x), &info, err);
 }
 
+int e2b_timeout_request(struct http_exchange *x, const struct api_call *call,
+                        const struct route_params *params, struct sandbox_info *ret_info,
+                        int64_t *ret_seconds, struct error *err)
+{
+    yyjson_val *body;
+    *ret_seconds = -1;
+    if (api_json_body(x, &body, err) < 0 || e2b_timeout_from_json(body, ret_seconds, err) < 0)
+        return -1;
+    if (*ret_seconds < 0)
+        return error_set(err, ERROR_INVALID_ARGUMENT, "timeout is required: seconds from now");
+    return e2b_sandbox_find(x, call, route_param(params, "name"), ret_info, err);
+}
+
 int e2b_sandbox_timeout(struct http_exchange *x, const struct route_params *params, void *ctx,
                         struct error *err)
 {
     const struct api_call *call = ctx;
     struct sandbox_info info;
-    yyjson_val *body;
-    int64_t seconds = -1;
-    if (api_json_body(x, &body, err) < 0 || e2b_timeout_from_json(body, &seconds, err) < 0)
-        return -1;
-    if (seconds < 0)
-        return error_set(err, ERROR_INVALID_ARGUMENT, "timeout is required: seconds from now");
-    if (e2b_sandbox_find(x, call, route_param(params, "name"), &info, err) < 0)
+    int64_t seconds;
+    if (e2b_timeout_request(x, call, params, &info, &seconds, err) < 0)
         return -1;
     /* Clients before 2.5 find out by this whether one has to be resumed before it is used. */
-    if (strcmp(e2b_state(&info), "running") != 0)
+    if (e2b_is_paused(&info))
         return error_set(err, ERROR_SANDBOX_NOT_FOUND,
                          "sandbox \"%s\" is paused: it has no time-out", info.id);
     if (e2b_set_timeout(x, call, info.id, seconds, err) < 0)
@@ -78,7 +86,7 @@ static int wait_paused(struct http_exchange *x, const struct api_call *call,
     if (sandboxes_rest(call->api->sandboxes, call->workspace, info->id, http_arena(x), info, err) <
         0)
         return -1;
-    if (strcmp(e2b_state(info), "paused") == 0)
+    if (e2b_is_paused(info))
         return 0;
     return error_set(err, ERROR_UNAVAILABLE, "the sandbox could not be paused: %s",
                      info->event_count > 0 ? info->events[info->event_count - 1].message
@@ -112,7 +120,7 @@ int e2b_pause(struct http_exchange *x, const struct api_call *call, bool memory,
     struct error ignored;
     int64_t ttl_s = info->lifespan.ttl_s;
     bool goes = would_go(info);
-    if (strcmp(e2b_state(info), "paused") == 0)
+    if (e2b_is_paused(info))
         return error_set(err, ERROR_CONFLICT, "sandbox \"%s\" is paused already", info->id);
     if (goes && e2b_set_timeout(x, call, info->id, 0, err) < 0)
         return -1;
@@ -158,7 +166,7 @@ int e2b_come_back(struct http_exchange *x, const struct api_call *call, bool mem
                   struct sandbox_info *info, struct error *err)
 {
     struct error why = {0};
-    if (strcmp(e2b_state(info), "running") == 0)
+    if (!e2b_is_paused(info))
         return 0;
     if (sandboxes_rest(call->api->sandboxes, call->workspace, info->id, http_arena(x), info, err) <
             0 ||
@@ -182,29 +190,43 @@ static bool is_second_generation(struct http_exchange *x)
     return strncmp(http_request(x)->path, "/v2/", 4) == 0;
 }
 
+/* Of who wants to use one, running or not. */
+struct coming {
+    struct sandbox_info info;
+    int64_t seconds;
+    bool memory; /* what it has in memory is kept */
+};
+
+static int read_coming(struct http_exchange *x, const struct api_call *call,
+                       const struct route_params *params, struct coming *ret, struct error *err)
+{
+    yyjson_val *body;
+    ret->memory = true;
+    ret->seconds = E2B_TIMEOUT_DEFAULT_S;
+    if (api_json_body(x, &body, err) < 0 || e2b_timeout_from_json(body, &ret->seconds, err) < 0 ||
+        member_bool(body, "", "memory", &ret->memory, err) < 0)
+        return -1;
+    return e2b_sandbox_find(x, call, route_param(params, "name"), &ret->info, err);
+}
+
 int e2b_sandbox_connect(struct http_exchange *x, const struct route_params *params, void *ctx,
                         struct error *err)
 {
     const struct api_call *call = ctx;
-    struct sandbox_info info;
-    yyjson_val *body;
-    bool memory = true;
-    int64_t seconds = E2B_TIMEOUT_DEFAULT_S;
-    if (api_json_body(x, &body, err) < 0 || e2b_timeout_from_json(body, &seconds, err) < 0 ||
-        member_bool(body, "", "memory", &memory, err) < 0 ||
-        e2b_sandbox_find(x, call, route_param(params, "name"), &info, err) < 0)
+    struct coming to;
+    if (read_coming(x, call, params, &to, err) < 0)
         return -1;
-    bool running = strcmp(e2b_state(&info), "running") == 0;
-    bool has_end = info.lifespan.ttl_s != 0 || info.metadata.e2b_spec != NULL;
+    bool running = !e2b_is_paused(&to.info);
+    bool has_end = to.info.lifespan.ttl_s != 0 || to.info.metadata.e2b_spec != NULL;
     /* One of another API that never ends stays so. A connect never takes time off a new client's
      * sandbox; an old one's sets it. */
-    if (has_end && (!running || !is_second_generation(x) || is_longer(&info, seconds)) &&
-        e2b_set_timeout(x, call, info.id, seconds, err) < 0)
+    if (has_end && (!running || !is_second_generation(x) || is_longer(&to.info, to.seconds)) &&
+        e2b_set_timeout(x, call, to.info.id, to.seconds, err) < 0)
         return -1;
-    int resumed = e2b_come_back(x, call, memory, &info, err);
+    int resumed = e2b_come_back(x, call, to.memory, &to.info, err);
     if (resumed < 0)
         return -1;
-    return e2b_reply_handle(x, call, resumed > 0 ? 201 : 200, info.id, err);
+    return e2b_reply_handle(x, call, resumed > 0 ? 201 : 200, to.info.id, err);
 }
 
 /* POST …/resume, which older clients have instead of connect: 409 when it runs. */
@@ -212,18 +234,13 @@ int e2b_sandbox_resume(struct http_exchange *x, const struct route_params *param
                        struct error *err)
 {
     const struct api_call *call = ctx;
-    struct sandbox_info info;
-    yyjson_val *body;
-    bool memory = true;
-    int64_t seconds = E2B_TIMEOUT_DEFAULT_S;
-    if (api_json_body(x, &body, err) < 0 || e2b_timeout_from_json(body, &seconds, err) < 0 ||
-        member_bool(body, "", "memory", &memory, err) < 0 ||
-        e2b_sandbox_find(x, call, route_param(params, "name"), &info, err) < 0)
+    struct coming to;
+    if (read_coming(x, call, params, &to, err) < 0)
         return -1;
-    if (strcmp(e2b_state(&info), "running") == 0)
-        return error_set(err, ERROR_CONFLICT, "sandbox \"%s\" is running already", info.id);
-    if (e2b_set_timeout(x, call, info.id, seconds, err) < 0 ||
-        e2b_come_back(x, call, memory, &info, err) < 0)
+    if (!e2b_is_paused(&to.info))
+        return error_set(err, ERROR_CONFLICT, "sandbox \"%s\" is running already", to.info.id);
+    if (e2b_set_timeout(x, call, to.info.id, to.seconds, err) < 0 ||
+        e2b_come_back(x, call, to.memory, &to.info, err) < 0)
         return -1;
-    return e2b_reply_handle(x, call, 201, info.id, err);
+    return e2b_reply_handle(x, call, 201, to.info.id, err);
 }

@@ -135,7 +135,7 @@ static bool has_metadata(const struct e2b_spec *spec, struct slice wanted)
 static bool fits(struct arena *arena, const struct sandbox_info *info, const struct wanted *wanted)
 {
     struct e2b_spec spec;
-    bool running = strcmp(e2b_state(info), "running") == 0;
+    bool running = !e2b_is_paused(info);
     e2b_spec_read(arena, info->metadata.e2b_spec, &spec);
     return info->status != SANDBOX_DELETING && spec.snapshot == NULL &&
            (running ? wanted->running : wanted->paused) &&

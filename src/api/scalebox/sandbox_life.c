@@ -61,13 +61,8 @@ int scalebox_sandbox_timeout(struct http_exchange *x, const struct route_params 
 {
     const struct api_call *call = ctx;
     struct sandbox_info info;
-    yyjson_val *body;
-    int64_t seconds = -1;
-    if (api_json_body(x, &body, err) < 0 || e2b_timeout_from_json(body, &seconds, err) < 0)
-        return -1;
-    if (seconds < 0)
-        return error_set(err, ERROR_INVALID_ARGUMENT, "timeout is required: seconds from now");
-    if (e2b_sandbox_find(x, call, route_param(params, "name"), &info, err) < 0 ||
+    int64_t seconds;
+    if (e2b_timeout_request(x, call, params, &info, &seconds, err) < 0 ||
         e2b_set_timeout(x, call, info.id, seconds, err) < 0)
         return -1;
     return reply_now(x, call, info.id, err);
