@@ -7,8 +7,8 @@
 # connections. Nothing here is needed by the cells, which may redefine, close or break whatever they find: a
 # kernel that is broken ends, and is started anew.
 #
-# What a one-liner costs is system calls and wake-ups, so there are few: one recv, one sigaction, one poll and one
-# send. And what an idle kernel costs is imports, so the modules behind the modules are used where they will do:
+# What a one-liner costs is system calls and wake-ups, so there are few: two polls, one recv, one sigaction
+# and one send. And what an idle kernel costs is imports, so the modules behind the modules are used where they will do:
 # socket, signal and threading bring enum and more with them, traceback and linecache bring re and tokenize.
 
 import _ast
@@ -204,6 +204,8 @@ class Channel:
             conn = self.conn or self.connection()
             if conn is not self.source:
                 self.source, self.inbox = conn, b""
+                self.readable = select.poll()
+                self.readable.register(conn, select.POLLIN)
             inbox = self.inbox
             try:
                 while True:
@@ -212,6 +214,9 @@ class Channel:
                         if len(inbox) >= end:
                             self.inbox = inbox[end:]
                             return inbox[HEAD.size:end]
+                    # Who sleeps in recv() is woken for nothing each time that the other end takes what was sent:
+                    # the kernel tells all who wait for anything at this socket that it has room again.
+                    self.readable.poll()
                     more = conn.recv(4096 if len(inbox) < 4096 else 1 << 20)
                     if not more:
                         raise OSError
