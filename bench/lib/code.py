@@ -57,7 +57,7 @@ class _Connection:
         data = self.socket.recv(65536)
         while (head := data.find(b"\r\n\r\n")) < 0:
             data += self._more()
-        at = data.lower().find(b"content-length:", 0, head)
+        at = data.find(b"Content-Length:", 0, head)
         if not data.startswith(b"HTTP/1.1 20") or at < 0:
             raise Failed("code: %r" % data[:300])
         size = head + 4 + int(data[at + 15:data.index(b"\r\n", at)])
