@@ -96,7 +96,9 @@
     X(CODE_KERNEL_FAILED, 502, 6)                                                                  \
     X(WATCHER_NOT_FOUND, 404, 3)                                                                   \
     X(SNAPSHOT_NOT_FOUND, 404, 3)                                                                  \
-    X(CODE_INTERPRETER_UNFIT, 409, 4)
+    X(CODE_INTERPRETER_UNFIT, 409, 4)                                                              \
+    X(EXECUTION_NOT_FOUND, 404, 3)                                                                 \
+    X(HISTORY_DISABLED, 409, 4)
 
 enum error_code {
     ERROR_NONE = 0,

@@ -205,6 +205,14 @@ enum {
     CODE_INTERRUPT_MS = 5 * 1000, /* after an interrupt: then it is killed */
     CODE_TIME_MAX_S = 24 * 3600,  /* a time-out of one run */
 
+    /* History */
+    HISTORY_PAGE_MAX = 1000, /* commits in one answer */
+    HISTORY_PAGE_DEFAULT = 100,
+    HISTORY_FILES_SHOWN = 1000,        /* names of one commit, in an answer */
+    HISTORY_DIFF_FILES_MAX = 2000,     /* in an answer */
+    HISTORY_DIFF_FILE_MAX = 1 << 20,   /* bytes of one file's part */
+    HISTORY_DIFF_BYTES_MAX = 16 << 20, /* of all */
+
     SCALEBOX_PORTS_MAX = 32, /* listed for one sandbox by Scalebox's clients */
 
     /* Networks */
