@@ -63,6 +63,53 @@ int error_exit_status(enum error_code code)
     return code_row(code)->exit;
 }
 
+/* Those whose category is not what their status says. */
+static const struct {
+    enum error_code code;
+    enum error_category category;
+} category_rows[] = {
+    {ERROR_SANDBOX_NOT_FOUND, CATEGORY_CONTAINER},
+    {ERROR_SANDBOX_EXPIRED, CATEGORY_CONTAINER},
+    {ERROR_IMAGE_NOT_FOUND, CATEGORY_CONTAINER},
+    {ERROR_SNAPSHOT_NOT_FOUND, CATEGORY_CONTAINER},
+    {ERROR_NOT_RUNNING, CATEGORY_CONTAINER},
+    {ERROR_ALREADY_RUNNING, CATEGORY_CONTAINER},
+    {ERROR_QUOTA_EXCEEDED, CATEGORY_CONTAINER},
+    {ERROR_CONTAINER_CREATION_FAILED, CATEGORY_CONTAINER},
+    {ERROR_CONTAINER_START_FAILED, CATEGORY_CONTAINER},
+    {ERROR_EXECUTION_FAILED, CATEGORY_EXECUTION},
+    {ERROR_EXECUTION_TIMEOUT, CATEGORY_EXECUTION},
+    {ERROR_EXECUTION_OUT_OF_MEMORY, CATEGORY_EXECUTION},
+    {ERROR_WAIT_TIMEOUT, CATEGORY_EXECUTION},
+    {ERROR_PORT_NOT_LISTENING, CATEGORY_EXECUTION},
+    {ERROR_UPSTREAM_FAILED, CATEGORY_EXECUTION},
+    {ERROR_CODE_INTERPRETER_MISSING, CATEGORY_EXECUTION},
+    {ERROR_CODE_INTERPRETER_UNFIT, CATEGORY_EXECUTION},
+    {ERROR_CODE_KERNEL_FAILED, CATEGORY_EXECUTION},
+    {ERROR_INSUFFICIENT_RESOURCES, CATEGORY_SYSTEM},
+    {ERROR_NOT_IMPLEMENTED, CATEGORY_CLIENT},
+    {ERROR_HTTP_VERSION, CATEGORY_CLIENT},
+};
+
+enum error_category error_category(enum error_code code)
+{
+    for (size_t i = 0; i < sizeof(category_rows) / sizeof(category_rows[0]); i++)
+        if (category_rows[i].code == code)
+            return category_rows[i].category;
+    return error_http_status(code) < 500 ? CATEGORY_CLIENT : CATEGORY_SYSTEM;
+}
+
+const char *error_category_name(enum error_category category)
+{
+    static const char *const names[] = {
+        [CATEGORY_CLIENT] = "client",
+        [CATEGORY_CONTAINER] = "container",
+        [CATEGORY_EXECUTION] = "execution",
+        [CATEGORY_SYSTEM] = "system",
+    };
+    return names[category];
+}
+
 enum error_code error_from_name(const char *name)
 {
     for (int i = 0; i < ERROR_CODE_COUNT; i++)

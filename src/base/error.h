@@ -98,7 +98,12 @@
     X(SNAPSHOT_NOT_FOUND, 404, 3)                                                                  \
     X(CODE_INTERPRETER_UNFIT, 409, 4)                                                              \
     X(EXECUTION_NOT_FOUND, 404, 3)                                                                 \
-    X(HISTORY_DISABLED, 409, 4)
+    X(HISTORY_DISABLED, 409, 4)                                                                    \
+    X(CONTAINER_CREATION_FAILED, 422, 4)                                                           \
+    X(CONTAINER_START_FAILED, 503, 6)                                                              \
+    X(EXECUTION_FAILED, 422, 1)                                                                    \
+    X(EXECUTION_TIMEOUT, 422, 6)                                                                   \
+    X(EXECUTION_OUT_OF_MEMORY, 422, 7)
 
 enum error_code {
     ERROR_NONE = 0,
@@ -106,6 +111,15 @@ enum error_code {
     ERROR_CODES(X)
 #undef X
         ERROR_CODE_COUNT
+};
+
+/* Whose trouble it is, of four kinds: what a code's category is follows from its status (4xx: the
+ * client's, 5xx: the system's), but for those that error.c lists. */
+enum error_category {
+    CATEGORY_CLIENT,    /* what was asked for cannot be, whatever the state of things */
+    CATEGORY_CONTAINER, /* a sandbox, or what it is made of */
+    CATEGORY_EXECUTION, /* what was run in it */
+    CATEGORY_SYSTEM,    /* the server and its machine */
 };
 
 enum { ERROR_MESSAGE_MAX = 384 };
@@ -138,6 +152,9 @@ int error_prefix(struct error *err, const char *fmt, ...) __attribute__((format(
 const char *error_name(enum error_code code);
 int error_http_status(enum error_code code);
 int error_exit_status(enum error_code code);
+enum error_category error_category(enum error_code code);
+/* "client", "container", "execution", "system" */
+const char *error_category_name(enum error_category category);
 
 /* The code with that name; ERROR_INTERNAL when there is none. */
 enum error_code error_from_name(const char *name);

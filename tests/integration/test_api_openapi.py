@@ -45,6 +45,12 @@ def error_codes():
             re.findall(r"X\((\w+), (\d+), \d+\)", read("src/base/error.h"))}
 
 
+def categories():
+    """code → category, of those whose category does not follow from their status."""
+    return {code: category.lower() for code, category in
+            re.findall(r"\{ERROR_(\w+), CATEGORY_(\w+)\}", read("src/base/error.c"))}
+
+
 def test_every_route_is_described_and_nothing_else():
     assert len(routes()) > 20
     assert described() == routes()
@@ -61,8 +67,12 @@ def test_every_error_code_is_described():
 
 
 def test_every_error_code_is_explained_with_its_status():
-    explained = re.findall(r"^\| ([A-Z_]+) \| (\d+) \|", read("docs/api.md"), re.M)
-    assert {code: int(status) for code, status in explained} == error_codes()
+    explained = re.findall(r"^\| ([A-Z_]+) \| (\d+) \| (\w+) \| (.*?) ?\|$", read("docs/errors.md"), re.M)
+    assert len(explained) == len({row[0] for row in explained}), "a code is there twice"
+    assert {code: int(status) for code, status, _, _ in explained} == error_codes()
+    assert {code: category for code, _, category, _ in explained} == {
+        code: categories().get(code, "client" if status < 500 else "system")
+        for code, status in error_codes().items()}
 
 
 def test_every_reference_leads_somewhere():

@@ -24,6 +24,20 @@ static void test_every_code_has_a_row(void **state)
     assert_string_equal(error_name(ERROR_SANDBOX_NOT_FOUND), "SANDBOX_NOT_FOUND");
 }
 
+static void test_categories(void **state)
+{
+    assert_int_equal(error_category(ERROR_INVALID_JSON), CATEGORY_CLIENT);
+    assert_int_equal(error_category(ERROR_TOO_MANY_ATTEMPTS), CATEGORY_CLIENT);
+    assert_int_equal(error_category(ERROR_IMAGE_NOT_FOUND), CATEGORY_CONTAINER);
+    assert_int_equal(error_category(ERROR_CONTAINER_START_FAILED), CATEGORY_CONTAINER);
+    assert_int_equal(error_category(ERROR_EXECUTION_TIMEOUT), CATEGORY_EXECUTION);
+    assert_int_equal(error_category(ERROR_INTERNAL), CATEGORY_SYSTEM);
+    assert_int_equal(error_category(ERROR_INSUFFICIENT_RESOURCES), CATEGORY_SYSTEM);
+    assert_int_equal(error_category((enum error_code)12345), CATEGORY_SYSTEM);
+    for (int category = CATEGORY_CLIENT; category <= CATEGORY_SYSTEM; category++)
+        assert_non_null(error_category_name((enum error_category)category));
+}
+
 static void test_strangers_are_internal(void **state)
 {
     assert_string_equal(error_name(ERROR_CODE_COUNT), "INTERNAL");
@@ -90,6 +104,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_code_has_a_row),
+        cmocka_unit_test(test_categories),
         cmocka_unit_test(test_strangers_are_internal),
         cmocka_unit_test(test_set),
         cmocka_unit_test(test_sys),
