@@ -14,10 +14,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stddef.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/log.h"
 #include "loop/context.h"
 #include "loop/fiber.h"
 #include "loop/state.h"
@@ -49,6 +51,7 @@ struct co {
     void *fake_stack; /* AddressSanitizer's */
     const void *back_bottom;
     size_t back_size;
+    struct errand errand; /* last: only a part of it is ever written */
 };
 
 /* --- stacks: [guard][stack … struct co] --- */
@@ -128,10 +131,12 @@ static void resume(struct co *co)
 
     co->back = &back;
     loop->current = co;
+    log_set_errand(&co->errand);
     fiber_leave(&fake_stack, stack_bottom(co), stack_size());
     context_switch(&back, &co->here);
     fiber_arrive(fake_stack, NULL, NULL);
     loop->current = was;
+    log_set_errand(was != NULL ? &was->errand : NULL);
     if (co->ended)
         stack_give(co);
 }
@@ -159,7 +164,15 @@ int co_spawn(struct loop *loop, void (*fn)(void *arg), void *arg, struct co **re
     struct co *co = stack_take(loop, err);
     if (co == NULL)
         return -1;
-    *co = (struct co){.loop = loop, .fn = fn, .arg = arg};
+    size_t head = offsetof(struct co, errand);
+    memset(co, 0, head + offsetof(struct errand, tracestate) + 1);
+    co->loop = loop;
+    co->fn = fn;
+    co->arg = arg;
+    if (loop->current != NULL) {
+        const struct errand *from = &loop->current->errand;
+        memcpy(&co->errand, from, offsetof(struct errand, tracestate) + from->tracestate_len + 1);
+    }
     context_make(&co->here, stack_bottom(co), stack_size(), entry, co);
     if (ret_co != NULL)
         *ret_co = co;
@@ -170,6 +183,11 @@ int co_spawn(struct loop *loop, void (*fn)(void *arg), void *arg, struct co **re
 struct co *co_self(const struct loop *loop)
 {
     return loop->current;
+}
+
+struct errand *co_errand(const struct loop *loop)
+{
+    return loop->current != NULL ? &loop->current->errand : NULL;
 }
 
 /* --- waiting --- */

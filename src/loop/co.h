@@ -18,6 +18,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "base/errand.h"
 #include "loop/loop.h"
 
 struct co;
@@ -29,7 +30,10 @@ enum { CO_STACK_SIZE = 256 * 1024 };
 int co_spawn(struct loop *loop, void (*fn)(void *arg), void *arg, struct co **ret_co,
              struct error *err);
 struct co *co_self(const struct loop *loop); /* the running one; NULL on the loop's own stack */
-void co_cancel(struct co *co);               /* fine on one that was cancelled before */
+/* On whose behalf the running one goes on: what it was started with is a copy of its starter's.
+ * NULL on the loop's own stack. */
+struct errand *co_errand(const struct loop *loop);
+void co_cancel(struct co *co); /* fine on one that was cancelled before */
 
 /* Waits until fd has one of the events, or fails with TIMEOUT after timeout_ms (-1: never). */
 int co_wait_fd(struct loop *loop, int fd, uint32_t events, int64_t timeout_ms, struct error *err);

@@ -13,16 +13,16 @@
 #include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "loop/state.h"
+#include "observe/meters.h"
+
+enum { NS_PER_MS = 1000000 };
 
 static int64_t clock_ms(void)
 {
-    struct timespec ts;
-    clock_gettime(CLOCK_MONOTONIC, &ts);
-    return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
+    return (int64_t)(meter_now() / NS_PER_MS);
 }
 
 struct loop *loop_new(struct error *err)
@@ -54,6 +54,16 @@ void loop_free(struct loop *loop)
     close(loop->epoll_fd);
     free(loop->heap);
     free(loop);
+}
+
+void loop_set_meters(struct loop *loop, struct meters *meters)
+{
+    loop->meters = meters;
+}
+
+struct meters *loop_meters(const struct loop *loop)
+{
+    return loop->meters;
 }
 
 void loop_stop(struct loop *loop)
@@ -215,13 +225,16 @@ static void fire_timers(struct loop *loop)
     }
 }
 
-static int wait_ms(const struct loop *loop)
+static int wait_ms(struct loop *loop)
 {
+    uint64_t now = meter_now();
+    if (loop->turn_ns != 0)
+        meter_observe(loop->meters, METER_LOOP_LAG, (double)(now - loop->turn_ns) / 1e9);
     if (loop->ready_first != NULL || loop->stopping)
         return 0;
     if (loop->timers == 0)
         return -1;
-    int64_t left = loop->heap[0]->at - clock_ms();
+    int64_t left = loop->heap[0]->at - (int64_t)(now / NS_PER_MS);
     if (left < 0)
         return 0;
     return left > INT_MAX ? INT_MAX : (int)left;
@@ -233,7 +246,8 @@ int loop_run(struct loop *loop, struct error *err)
         int n = epoll_wait(loop->epoll_fd, loop->batch, LOOP_BATCH, wait_ms(loop));
         if (n < 0 && errno != EINTR)
             return error_sys(err, "epoll_wait");
-        loop->now = clock_ms();
+        loop->turn_ns = meter_now();
+        loop->now = (int64_t)(loop->turn_ns / NS_PER_MS);
         loop->batch_len = n < 0 ? 0 : n;
         dispatch(loop);
         fire_timers(loop);

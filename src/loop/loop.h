@@ -15,6 +15,7 @@
 #include "base/error.h"
 
 struct loop;
+struct meters;
 
 struct loop *loop_new(struct error *err);
 void loop_free(struct loop *loop); /* NULL is fine. All watches and timers must be stopped */
@@ -22,6 +23,10 @@ void loop_free(struct loop *loop); /* NULL is fine. All watches and timers must 
 /* Runs until loop_stop(). */
 int loop_run(struct loop *loop, struct error *err);
 void loop_stop(struct loop *loop);
+
+/* What everything on this loop is counted with (observe/meters.h); borrowed. NULL: not at all. */
+void loop_set_meters(struct loop *loop, struct meters *meters);
+struct meters *loop_meters(const struct loop *loop);
 
 /* Monotonic time in ms, taken once per turn. */
 int64_t loop_now(const struct loop *loop);

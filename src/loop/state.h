@@ -25,6 +25,8 @@ struct loop {
     int epoll_fd;
     bool stopping;
     int64_t now;
+    struct meters *meters; /* NULL: nothing is counted */
+    uint64_t turn_ns;      /* when this turn began */
 
     struct timer **heap;
     unsigned timers;
