@@ -5,12 +5,14 @@ The tables below repeat src/wire/messages.c on purpose: a test that shared the d
 code could not notice that it changed.
 """
 
+import os
 import socket
 import struct
 
 U64, STR, BYTES, STRV = "u64", "str", "bytes", "strv"
 
 WIRE_OK, WIRE_ERROR = 1, 2
+RAW = None  # instead of fields: the payload is bytes, in "data"
 
 # name: (type, [(tag, kind, field), …])
 MESSAGES = {
@@ -87,7 +89,9 @@ MESSAGES = {
                            (10, U64, "stdout_total"), (11, U64, "stderr_total"),
                            (12, BYTES, "stdout_data"), (13, BYTES, "stderr_data"),
                            (14, STR, "name"), (15, U64, "flags"), (16, U64, "restarts"),
-                           (17, U64, "max_restarts")]),
+                           (17, U64, "max_restarts"), (18, U64, "clean")]),
+    "AGENT_CLEAN_ASK": (85, []),
+    "AGENT_CLEAN": (86, [(1, U64, "clean")]),
     "AGENT_STOP": (71, [(1, U64, "pid"), (2, U64, "grace_ms")]),
     "AGENT_LOG_READ": (72, [(1, U64, "pid"), (2, U64, "stream"), (3, U64, "offset"),
                             (4, U64, "max")]),
@@ -98,6 +102,21 @@ MESSAGES = {
                                (4, U64, "max")]),
     "AGENT_TIMED": (123, [(1, U64, "offset"), (2, U64, "total"), (3, U64, "open"),
                           (4, BYTES, "data"), (5, BYTES, "times")]),
+    "FILE_DATA": (135, RAW),
+    "FILE_END": (136, []),
+    "HISTORY_LIST": (160, [(1, STRV, "roots"), (2, STRV, "ignore"), (3, U64, "entries_max")]),
+    "HISTORY_ENTRY": (161, [(1, STR, "path"), (2, U64, "type"), (3, U64, "mode"), (4, U64, "uid"),
+                            (5, U64, "gid"), (6, U64, "size"), (7, U64, "mtime_ns"),
+                            (8, U64, "ctime_ns"), (9, U64, "inode"), (10, STR, "target"),
+                            (11, U64, "flags")]),
+    "HISTORY_LISTED": (162, [(1, U64, "entries"), (2, U64, "left_out"), (3, U64, "cut"),
+                             (4, U64, "watched")]),
+    "HISTORY_READ": (163, [(1, STRV, "roots"), (2, STRV, "paths"), (3, U64, "size_max")]),
+    "HISTORY_READ_END": (164, [(1, U64, "torn")]),
+    "HISTORY_APPLY": (165, [(1, STRV, "roots")]),
+    "HISTORY_ITEM": (166, [(1, U64, "op"), (2, STR, "path"), (3, U64, "mode"), (4, U64, "uid"),
+                           (5, U64, "gid"), (6, U64, "size"), (7, STR, "target")]),
+    "HISTORY_APPLIED": (167, [(1, U64, "done"), (2, U64, "failed"), (3, STR, "failure")]),
     "AGENT_LOG": (73, [(1, U64, "offset"), (2, U64, "total"), (3, U64, "open"),
                        (4, BYTES, "data")]),
 }
@@ -117,6 +136,8 @@ class WireError(Exception):
 
 def encode(name, request_id=0, **values):
     number, fields = MESSAGES[name]
+    if fields is RAW:
+        return struct.pack("<IHHI", len(values["data"]), number, 0, request_id) + values["data"]
     payload = b""
     for tag, kind, field in fields:
         value = values.pop(field, None)
@@ -125,9 +146,9 @@ def encode(name, request_id=0, **values):
         if kind == U64:
             data = struct.pack("<Q", value)
         elif kind == STR:
-            data = value.encode() + b"\0"
+            data = os.fsencode(value) + b"\0"
         elif kind == STRV:
-            data = b"".join(item.encode() + b"\0" for item in value)
+            data = b"".join(os.fsencode(item) + b"\0" for item in value)
         else:
             data = value
         payload += struct.pack("<HI", tag, len(data)) + data
@@ -139,6 +160,8 @@ def encode(name, request_id=0, **values):
 def decode(number, payload):
     """(name, {field: value}); fields that are absent have the value that absence stands for."""
     name, fields = BY_TYPE[number]
+    if fields is RAW:
+        return name, {"data": payload}
     by_tag = {tag: (kind, field) for tag, kind, field in fields}
     absent = {U64: 0, STR: None, BYTES: b"", STRV: []}
     message = {field: absent[kind] for _, kind, field in fields}
@@ -149,9 +172,9 @@ def decode(number, payload):
         if kind == U64:
             message[field] = struct.unpack("<Q", data)[0]
         elif kind == STR:
-            message[field] = data[:-1].decode()
+            message[field] = os.fsdecode(data[:-1])
         elif kind == STRV:
-            message[field] = [item.decode() for item in data.split(b"\0")[:-1]]
+            message[field] = [os.fsdecode(item) for item in data.split(b"\0")[:-1]]
         else:
             message[field] = data
     return name, message

@@ -190,6 +190,16 @@ enum {
     FIND_TEXT_MAX = 512,
     FIND_TIME_MAX_MS = 30 * 1000,
 
+    /* History */
+    HISTORY_ROOTS_MAX = 4,
+    HISTORY_ROOTS_BYTES_MAX = HISTORY_ROOTS_MAX * (PATH_BYTES_MAX + 1),
+    HISTORY_DEPTH_MAX = 100,          /* levels below a root */
+    HISTORY_ENTRIES_MAX = 200 * 1000, /* of all roots together */
+    HISTORY_LISTING_MAX = 64 << 20,   /* bytes of one listing's frames */
+    HISTORY_READ_MAX = 4096,          /* paths in one request */
+    HISTORY_READ_BYTES_MAX = 512 * 1024,
+    HISTORY_FILE_MAX = 1 << 30, /* the largest that may be asked for, whatever a sandbox's own */
+
     /* Uploads in parts */
     UPLOADS_MAX = 32,             /* under way in one sandbox */
     UPLOAD_PARTS_MAX = 10 * 1000, /* of one */

@@ -292,8 +292,15 @@ static const struct wire_field process_fields[] = {
     U64(15, struct agent_process, flags),
     U64(16, struct agent_process, restarts),
     U64(17, struct agent_process, max_restarts),
+    U64(18, struct agent_process, clean),
 };
 SCHEMA(agent_process_schema, AGENT_PROCESS, struct agent_process, process_fields);
+
+static const struct wire_field clean_fields[] = {
+    U64(1, struct agent_clean, clean),
+};
+SCHEMA_EMPTY(agent_clean_ask_schema, AGENT_CLEAN_ASK);
+SCHEMA(agent_clean_schema, AGENT_CLEAN, struct agent_clean, clean_fields);
 
 static const struct wire_field agent_stop_fields[] = {
     U64(1, struct agent_stop, pid),
@@ -602,6 +609,68 @@ SCHEMA(file_found_schema, FILE_FOUND, struct file_found, file_found_fields);
 
 SCHEMA(upload_start_schema, UPLOAD_START, struct file_write, file_write_fields);
 
+static const struct wire_field history_list_fields[] = {
+    STRV(1, struct history_list, roots, HISTORY_ROOTS_BYTES_MAX),
+    STRV(2, struct history_list, ignore, PATTERNS_BYTES_MAX),
+    U64(3, struct history_list, entries_max),
+};
+SCHEMA(history_list_schema, HISTORY_LIST, struct history_list, history_list_fields);
+
+static const struct wire_field history_entry_fields[] = {
+    STR_REQUIRED(1, struct history_entry, path, PATH_BYTES_MAX),
+    U64(2, struct history_entry, type),
+    U64(3, struct history_entry, mode),
+    U64(4, struct history_entry, uid),
+    U64(5, struct history_entry, gid),
+    U64(6, struct history_entry, size),
+    U64(7, struct history_entry, mtime_ns),
+    U64(8, struct history_entry, ctime_ns),
+    U64(9, struct history_entry, inode),
+    STR(10, struct history_entry, target, PATH_BYTES_MAX),
+    U64(11, struct history_entry, flags),
+};
+SCHEMA(history_entry_schema, HISTORY_ENTRY, struct history_entry, history_entry_fields);
+
+static const struct wire_field history_listed_fields[] = {
+    U64(1, struct history_listed, entries),
+    U64(2, struct history_listed, left_out),
+    U64(3, struct history_listed, cut),
+    U64(4, struct history_listed, watched),
+};
+SCHEMA(history_listed_schema, HISTORY_LISTED, struct history_listed, history_listed_fields);
+
+static const struct wire_field history_read_fields[] = {
+    STRV(1, struct history_read, roots, HISTORY_ROOTS_BYTES_MAX),
+    STRV(2, struct history_read, paths, HISTORY_READ_BYTES_MAX),
+    U64(3, struct history_read, size_max),
+};
+static const struct wire_field history_read_end_fields[] = {
+    U64(1, struct history_read_end, torn),
+};
+SCHEMA(history_read_schema, HISTORY_READ, struct history_read, history_read_fields);
+SCHEMA(history_read_end_schema, HISTORY_READ_END, struct history_read_end, history_read_end_fields);
+
+static const struct wire_field history_apply_fields[] = {
+    STRV(1, struct history_apply, roots, HISTORY_ROOTS_BYTES_MAX),
+};
+static const struct wire_field history_item_fields[] = {
+    U64(1, struct history_item, op),
+    STR_REQUIRED(2, struct history_item, path, PATH_BYTES_MAX),
+    U64(3, struct history_item, mode),
+    U64(4, struct history_item, uid),
+    U64(5, struct history_item, gid),
+    U64(6, struct history_item, size),
+    STR(7, struct history_item, target, PATH_BYTES_MAX),
+};
+static const struct wire_field history_applied_fields[] = {
+    U64(1, struct history_applied, done),
+    U64(2, struct history_applied, failed),
+    STR(3, struct history_applied, failure, ERROR_MESSAGE_MAX),
+};
+SCHEMA(history_apply_schema, HISTORY_APPLY, struct history_apply, history_apply_fields);
+SCHEMA(history_item_schema, HISTORY_ITEM, struct history_item, history_item_fields);
+SCHEMA(history_applied_schema, HISTORY_APPLIED, struct history_applied, history_applied_fields);
+
 static const struct wire_field upload_part_fields[] = {
     STR_REQUIRED(1, struct upload_part, id, ID_MAX),
     U64(2, struct upload_part, number),
@@ -747,6 +816,8 @@ const struct wire_schema *const wire_schemas[] = {
     &agent_process_schema,
     &agent_stop_schema,
     &agent_signal_schema,
+    &agent_clean_ask_schema,
+    &agent_clean_schema,
     &agent_log_read_schema,
     &agent_log_schema,
     &agent_cancel_schema,
@@ -790,6 +861,14 @@ const struct wire_schema *const wire_schemas[] = {
     &file_find_schema,
     &file_match_schema,
     &file_found_schema,
+    &history_list_schema,
+    &history_entry_schema,
+    &history_listed_schema,
+    &history_read_schema,
+    &history_read_end_schema,
+    &history_apply_schema,
+    &history_item_schema,
+    &history_applied_schema,
     &upload_start_schema,
     &upload_part_schema,
     &upload_complete_schema,

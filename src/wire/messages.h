@@ -81,6 +81,9 @@ enum wire_type {
                           the memory and the pids controller, in this order, below which the
                           agent limits single commands. Only where controllers are cgroup v1's */
     AGENT_SIGNAL = 84, /* struct agent_signal → WIRE_OK. NOT_RUNNING when its leader has ended */
+    AGENT_CLEAN_ASK = 85, /* no fields → AGENT_CLEAN: what AGENT_PROCESS says at an end, for what is
+                             no process of its own (a run in an interpreter that stays) */
+    AGENT_CLEAN = 86,     /* struct agent_clean */
 
     WARDEN_PAUSE = 93,  /* struct warden_ref → WIRE_OK once all of it stands still: it is frozen,
                            with  its memory, until WARDEN_RESUME, whoever is killed meanwhile. Fine
@@ -142,6 +145,18 @@ enum wire_type {
     UPLOAD_LIST = 155,     /* → UPLOAD_ABOUT …, WIRE_OK */
     UPLOAD_ABOUT = 156,
     UPLOAD_PART_ABOUT = 157,
+
+    HISTORY_LIST = 160, /* struct history_list → HISTORY_ENTRY …, HISTORY_LISTED */
+    HISTORY_ENTRY = 161,
+    HISTORY_LISTED = 162,
+    HISTORY_READ = 163, /* struct history_read → for each path, in order, HISTORY_ENTRY and, unless
+                         * that says HISTORY_NO_CONTENT, FILE_DATA … and HISTORY_READ_END; WIRE_OK
+                         * after the last one */
+    HISTORY_READ_END = 164,
+    HISTORY_APPLY = 165, /* struct history_apply, then HISTORY_ITEM, FILE_DATA …, … and FILE_END
+                          * from cellad → HISTORY_APPLIED */
+    HISTORY_ITEM = 166,
+    HISTORY_APPLIED = 167,
     FILE_TYPES_LAST = 175, /* all from FILE_STAT to here go to file workers */
 
     EGRESS_HELLO = 176, /* → EGRESS_ABOUT */
@@ -497,6 +512,17 @@ struct agent_process {
     uint64_t flags;   /* as it was started; EXEC_STDIN only while its stdin is open */
     uint64_t restarts;
     uint64_t max_restarts;
+    uint64_t clean; /* of one that has ended, as struct agent_clean's */
+};
+
+/*
+ * 1: nothing below the roots of the last HISTORY_LIST has changed since it was asked for, as far as
+ * inotify can tell: what is written through a mapping is noticed when the file is let go, and a
+ * name outside of the roots that leads to a file in them (a hard link) is not watched.
+ * 0, or absent: something has, or may have.
+ */
+struct agent_clean {
+    uint64_t clean;
 };
 
 struct agent_stop {
@@ -824,6 +850,87 @@ struct file_found {
     uint64_t cut;   /* 1: there may be more */
 };
 
+/* --- agent: history --- */
+
+/*
+ * All that is below the roots. Links are not followed, a root is not reached through one, and one
+ * that is not there has no entries. Devices, sockets and pipes are counted and left out. A
+ * directory is watched for changes before it is read: after HISTORY_LISTED with `watched`,
+ * AGENT_CLEAN and AGENT_PROCESS say whether something has changed since.
+ */
+struct history_list {
+    struct slice roots;   /* absolute and normalized; at most HISTORY_ROOTS_MAX, none in another */
+    struct slice ignore;  /* globs of a name, or of a path below its root; with all that is below */
+    uint64_t entries_max; /* 1…HISTORY_ENTRIES_MAX: more are left out, and that is a cut */
+};
+
+enum history_entry_flags {
+    HISTORY_NO_CONTENT = 1 << 0, /* HISTORY_READ: not a file, or larger than it may be */
+    HISTORY_GONE = 1 << 1,       /* … or not there; then nothing but the path means anything */
+};
+
+struct history_entry {
+    const char *path; /* absolute; any bytes but NUL. The roots themselves are entries, too */
+    uint64_t type;    /* enum file_type; FILE_OTHER only from HISTORY_READ */
+    uint64_t mode;    /* 07777 */
+    uint64_t uid;
+    uint64_t gid;
+    uint64_t size;     /* of a file; 0 for others */
+    uint64_t mtime_ns; /* Unix time */
+    uint64_t ctime_ns;
+    uint64_t inode;
+    const char *target; /* of a symlink */
+    uint64_t flags;     /* enum history_entry_flags */
+};
+
+struct history_listed {
+    uint64_t entries;
+    uint64_t left_out; /* devices, sockets, pipes */
+    uint64_t cut;      /* 1: there is more, deeper or longer than can be told */
+    uint64_t watched;  /* 1: changes are noticed from here on. 0: AGENT_CLEAN will not say so */
+};
+
+struct history_read {
+    struct slice roots; /* as history_list's: a path outside of them is INVALID_PATH */
+    struct slice paths; /* at most HISTORY_READ_MAX */
+    uint64_t size_max;  /* a larger file is HISTORY_NO_CONTENT */
+};
+
+/* A file gives exactly as many bytes as its HISTORY_ENTRY said, whatever happens to it meanwhile.
+ */
+struct history_read_end {
+    uint64_t torn; /* 1: it was changed while it was read, so this is not what it was at any time */
+};
+
+struct history_apply {
+    struct slice roots; /* as history_list's: nothing outside of them is touched */
+};
+
+enum history_op {
+    HISTORY_REMOVE = 0,     /* fine when it is not there; a directory that is not empty stays */
+    HISTORY_FILE = 1,       /* `size` bytes follow; appears whole, in the place of what was there */
+    HISTORY_DIRECTORY = 2,  /* fine when it is one */
+    HISTORY_SYMLINK = 3,    /* in the place of what was there */
+    HISTORY_ATTRIBUTES = 4, /* mode and owner of what is there */
+};
+
+struct history_item {
+    uint64_t op; /* enum history_op */
+    const char *path;
+    uint64_t mode; /* 0…07777; not a symlink's */
+    uint64_t uid;
+    uint64_t gid;
+    uint64_t size;
+    const char *target;
+};
+
+/* One item's failure does not keep the others from being tried. */
+struct history_applied {
+    uint64_t done;
+    uint64_t failed;
+    const char *failure; /* for people: the first one */
+};
+
 /* --- agent: uploads in parts --- */
 
 struct upload_ref {
@@ -942,7 +1049,8 @@ extern const struct wire_schema agent_hello_schema, agent_about_schema, agent_ex
     agent_wait_schema, agent_get_schema, agent_list_schema, agent_process_schema, agent_stop_schema,
     agent_log_read_schema, agent_log_schema, agent_cancel_schema, agent_follow_schema,
     agent_gap_schema, agent_stdin_schema, agent_stdin_end_schema, agent_ports_schema,
-    agent_port_schema, agent_limits_schema, agent_signal_schema;
+    agent_port_schema, agent_limits_schema, agent_signal_schema, agent_clean_ask_schema,
+    agent_clean_schema;
 extern const struct wire_schema agent_terminal_open_schema, agent_terminal_schema,
     agent_terminal_list_schema, agent_terminal_attach_schema, agent_terminal_output_schema,
     agent_terminal_exit_schema, agent_terminal_input_schema, agent_terminal_taken_schema,
@@ -954,6 +1062,9 @@ extern const struct wire_schema file_stat_schema, file_list_schema, file_read_sc
 extern const struct wire_schema file_tree_schema, file_tree_end_schema, file_tree_put_schema,
     file_tree_item_schema, file_watch_schema, file_event_schema, file_find_schema,
     file_match_schema, file_found_schema, file_move_schema;
+extern const struct wire_schema history_list_schema, history_entry_schema, history_listed_schema,
+    history_read_schema, history_read_end_schema, history_apply_schema, history_item_schema,
+    history_applied_schema;
 extern const struct wire_schema upload_start_schema, upload_part_schema, upload_complete_schema,
     upload_abort_schema, upload_parts_schema, upload_list_schema, upload_about_schema,
     upload_part_about_schema;
