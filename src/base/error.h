@@ -103,7 +103,11 @@
     X(CONTAINER_START_FAILED, 503, 6)                                                              \
     X(EXECUTION_FAILED, 422, 1)                                                                    \
     X(EXECUTION_TIMEOUT, 422, 6)                                                                   \
-    X(EXECUTION_OUT_OF_MEMORY, 422, 7)
+    X(EXECUTION_OUT_OF_MEMORY, 422, 7)                                                             \
+    X(RATE_LIMITED, 429, 7)                                                                        \
+    X(TOO_MANY_STREAMS, 429, 7)                                                                    \
+    X(TOO_MANY_SANDBOXES, 429, 7)                                                                  \
+    X(AUDIT_UNAVAILABLE, 503, 6)
 
 enum error_code {
     ERROR_NONE = 0,

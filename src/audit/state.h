@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* What the files that write the log share. */
+
+#include "audit/log.h"
+
+struct audit {
+    struct loop *loop;
+    int dir_fd, head_fd;
+    struct audit_options options;
+    struct audit_chain chain;
+    struct buf lines; /* sealed, and not written; behind them the one that is being made */
+    size_t start;     /* of that one */
+    int fd;           /* of the file that is written to */
+    uint64_t written; /* bytes in it */
+    uint64_t room;    /* bytes that are taken on the disk for it */
+    bool no_room;     /* the file system takes none ahead */
+    bool low;         /* … or has none left */
+    int64_t born_ms;  /* when the file's first line was written; Unix time */
+    uint64_t head_seq;
+    int64_t retry_at; /* loop's time */
+    uint64_t lost;    /* lines that no line has told of yet */
+    struct timer timer;
+    void (*tick)(void *ctx);
+    void *tick_ctx;
+    struct audit_counters counters;
+};
+
+/* recover.c: finds where the log ends, and opens its last file. */
+int audit_recover(struct audit *a, struct error *err);
+
+/* log.c: starts another file, whose first line is the chain's next one. */
+int audit_rotate(struct audit *a, struct error *err);
