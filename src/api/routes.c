@@ -13,6 +13,7 @@
 #include "api/routes.h"
 
 #include "api/handlers.h"
+#include "api/route_class.h"
 #include "auth/auth.h"
 #include "base/cleanup.h"
 
@@ -29,9 +30,9 @@
 
 /* clang-format off */
 const struct route api_routes[] = {
-    ROUTE("GET",    "/health",                  SCOPE_PUBLIC, ops_health),
+    ROUTE("GET",    "/health",                  SCOPE_PUBLIC | CLASS_FREE, ops_health),
 
-    ROUTE("POST",   "/v0/oauth/token",          SCOPE_PUBLIC, v0_oauth_token),
+    ROUTE("POST",   "/v0/oauth/token",          SCOPE_PUBLIC | CLASS_LOGIN, v0_oauth_token),
     ROUTE("GET",    "/v0/whoami",               SCOPE_READ,   v0_whoami),
 
     ROUTE("GET",    "/v0/workspaces",           SCOPE_READ,   v0_workspace_list),
@@ -58,35 +59,35 @@ const struct route api_routes[] = {
     ROUTE("DELETE", "/v0/pools/{pool}",         SCOPE_SERVER, v0_pool_delete),
 
     ROUTE("GET",    "/v0/sandbox",              SCOPE_READ,   v0_sandbox_list),
-    ROUTE("POST",   "/v0/sandbox",              SCOPE_WRITE,  v0_sandbox_create),
+    ROUTE("POST",   "/v0/sandbox",              SCOPE_WRITE | CLASS_CREATE,  v0_sandbox_create),
     ROUTE("GET",    "/v0/sandbox/{name}",       SCOPE_READ,   v0_sandbox_get),
     ROUTE("PUT",    "/v0/sandbox/{name}",       SCOPE_WRITE,  v0_sandbox_update),
     ROUTE("PATCH",  "/v0/sandbox/{name}",       SCOPE_WRITE,  v0_sandbox_patch),
     ROUTE("DELETE", "/v0/sandbox/{name}",       SCOPE_WRITE,  v0_sandbox_delete),
     ROUTE("POST",   "/v0/sandbox/{name}/release", SCOPE_WRITE, v0_sandbox_release),
-    ROUTE("POST",   "/v0/sandbox/{name}/clone", SCOPE_WRITE,  v0_sandbox_clone),
-    ROUTE("PUT",    "/v0/sandbox/{name}/start", SCOPE_WRITE,  v0_sandbox_start),
-    ROUTE("POST",   "/v0/sandbox/{name}/start", SCOPE_WRITE,  v0_sandbox_start),
+    ROUTE("POST",   "/v0/sandbox/{name}/clone", SCOPE_WRITE | CLASS_CREATE,  v0_sandbox_clone),
+    ROUTE("PUT",    "/v0/sandbox/{name}/start", SCOPE_WRITE | CLASS_CREATE,  v0_sandbox_start),
+    ROUTE("POST",   "/v0/sandbox/{name}/start", SCOPE_WRITE | CLASS_CREATE,  v0_sandbox_start),
     ROUTE("PUT",    "/v0/sandbox/{name}/stop",  SCOPE_WRITE,  v0_sandbox_stop),
     ROUTE("POST",   "/v0/sandbox/{name}/stop",  SCOPE_WRITE,  v0_sandbox_stop),
     ROUTE("PUT",    "/v0/sandbox/{name}/pause", SCOPE_WRITE,  v0_sandbox_pause),
     ROUTE("POST",   "/v0/sandbox/{name}/pause", SCOPE_WRITE,  v0_sandbox_pause),
-    ROUTE("PUT",    "/v0/sandbox/{name}/resume", SCOPE_WRITE, v0_sandbox_resume),
-    ROUTE("POST",   "/v0/sandbox/{name}/resume", SCOPE_WRITE, v0_sandbox_resume),
+    ROUTE("PUT",    "/v0/sandbox/{name}/resume", SCOPE_WRITE | CLASS_CREATE, v0_sandbox_resume),
+    ROUTE("POST",   "/v0/sandbox/{name}/resume", SCOPE_WRITE | CLASS_CREATE, v0_sandbox_resume),
 
     /* What is below …/sandbox/{name} there is found by the rows of /v0/sandbox: api/group_path.h. */
     ROUTE("GET",    "/v0/groups",               SCOPE_READ,   v0_group_list),
-    ROUTE("POST",   "/v0/groups",               SCOPE_ADMIN,  v0_group_create),
+    ROUTE("POST",   "/v0/groups",               SCOPE_ADMIN | CLASS_CREATE,  v0_group_create),
     ROUTE("GET",    "/v0/groups/{group}",       SCOPE_READ,   v0_group_get),
     ROUTE("PATCH",  "/v0/groups/{group}",       SCOPE_ADMIN,  v0_group_patch),
     ROUTE("DELETE", "/v0/groups/{group}",       SCOPE_ADMIN,  v0_group_end),
     ROUTE("POST",   "/v0/groups/{group}/end",   SCOPE_ADMIN,  v0_group_end),
-    ROUTE("POST",   "/v0/groups/{group}/start", SCOPE_WRITE,  v0_group_start),
+    ROUTE("POST",   "/v0/groups/{group}/start", SCOPE_WRITE | CLASS_CREATE,  v0_group_start),
     ROUTE("POST",   "/v0/groups/{group}/stop",  SCOPE_WRITE,  v0_group_stop),
     ROUTE("POST",   "/v0/groups/{group}/resize", SCOPE_ADMIN, v0_group_resize),
     ROUTE("GET",    "/v0/groups/{group}/stats", SCOPE_READ,   v0_group_stats),
     ROUTE("GET",    "/v0/groups/{group}/sandbox", SCOPE_READ, v0_sandbox_list),
-    ROUTE("POST",   "/v0/groups/{group}/sandbox", SCOPE_WRITE, v0_sandbox_create),
+    ROUTE("POST",   "/v0/groups/{group}/sandbox", SCOPE_WRITE | CLASS_CREATE, v0_sandbox_create),
 
     ROUTE("POST",   "/v0/sandbox/{name}/resize", SCOPE_WRITE, v0_sandbox_resize),
 
@@ -99,8 +100,8 @@ const struct route api_routes[] = {
     ROUTE("GET",    "/v0/metrics",              SCOPE_READ,   v0_metrics),
 
     /* First, because a page asks for many things at once. */
-    IN_SANDBOX("ANY",    "/port/{port}/{path*}", SCOPE_WRITE | ROUTE_FORWARDS, v0_port_proxy),
-    IN_SANDBOX("GET",    "/tunnel/{port}",      SCOPE_WRITE,  v0_port_tunnel),
+    IN_SANDBOX("ANY",    "/port/{port}/{path*}", SCOPE_WRITE | ROUTE_FORWARDS | CLASS_PROXY, v0_port_proxy),
+    IN_SANDBOX("GET",    "/tunnel/{port}",      SCOPE_WRITE | CLASS_PROXY,  v0_port_tunnel),
 
     IN_SANDBOX("GET",    "/ports",              SCOPE_READ,   v0_port_list),
     IN_SANDBOX("POST",   "/ports",              SCOPE_WRITE,  v0_port_publish),
@@ -115,43 +116,43 @@ const struct route api_routes[] = {
     IN_SANDBOX("GET",    "/logs",               SCOPE_READ,   v0_sandbox_logs),
 
     /* Before /filesystem/{path*}: a directory /tree of the sandbox is /filesystem//tree. */
-    IN_SANDBOX("GET",    "/filesystem/tree/{path*}", SCOPE_READ,  v0_tree_get),
-    IN_SANDBOX("PUT",    "/filesystem/tree/{path*}", SCOPE_WRITE, v0_tree_put),
-    IN_SANDBOX("DELETE", "/filesystem/tree/{path*}", SCOPE_WRITE, v0_tree_delete),
-    IN_SANDBOX("GET",    "/filesystem/{path*}", SCOPE_READ,   v0_file_get),
-    IN_SANDBOX("PUT",    "/filesystem/{path*}", SCOPE_WRITE,  v0_file_put),
-    IN_SANDBOX("DELETE", "/filesystem/{path*}", SCOPE_WRITE,  v0_file_delete),
+    IN_SANDBOX("GET",    "/filesystem/tree/{path*}", SCOPE_READ | CLASS_FILES,  v0_tree_get),
+    IN_SANDBOX("PUT",    "/filesystem/tree/{path*}", SCOPE_WRITE | CLASS_FILES, v0_tree_put),
+    IN_SANDBOX("DELETE", "/filesystem/tree/{path*}", SCOPE_WRITE | CLASS_FILES, v0_tree_delete),
+    IN_SANDBOX("GET",    "/filesystem/{path*}", SCOPE_READ | CLASS_FILES,   v0_file_get),
+    IN_SANDBOX("PUT",    "/filesystem/{path*}", SCOPE_WRITE | CLASS_FILES,  v0_file_put),
+    IN_SANDBOX("DELETE", "/filesystem/{path*}", SCOPE_WRITE | CLASS_FILES,  v0_file_delete),
 
-    IN_SANDBOX("GET",    "/filesystem-find/{path*}",           SCOPE_READ, v0_file_find),
-    IN_SANDBOX("GET",    "/filesystem-search/{path*}",         SCOPE_READ, v0_file_search),
-    IN_SANDBOX("GET",    "/filesystem-content-search/{path*}", SCOPE_READ, v0_file_content_search),
-    IN_SANDBOX("GET",    "/watch/filesystem/{path*}",          SCOPE_READ, v0_file_watch),
+    IN_SANDBOX("GET",    "/filesystem-find/{path*}",           SCOPE_READ | CLASS_FILES, v0_file_find),
+    IN_SANDBOX("GET",    "/filesystem-search/{path*}",         SCOPE_READ | CLASS_FILES, v0_file_search),
+    IN_SANDBOX("GET",    "/filesystem-content-search/{path*}", SCOPE_READ | CLASS_FILES, v0_file_content_search),
+    IN_SANDBOX("GET",    "/watch/filesystem/{path*}",          SCOPE_READ | CLASS_STREAM, v0_file_watch),
 
-    IN_SANDBOX("GET",    "/filesystem-multipart",                  SCOPE_READ,  v0_upload_list),
-    IN_SANDBOX("POST",   "/filesystem-multipart/initiate/{path*}", SCOPE_WRITE, v0_upload_start),
-    IN_SANDBOX("PUT",    "/filesystem-multipart/{id}/part",        SCOPE_WRITE, v0_upload_part),
-    IN_SANDBOX("POST",   "/filesystem-multipart/{id}/complete",    SCOPE_WRITE, v0_upload_complete),
-    IN_SANDBOX("DELETE", "/filesystem-multipart/{id}/abort",       SCOPE_WRITE, v0_upload_abort),
-    IN_SANDBOX("GET",    "/filesystem-multipart/{id}/parts",       SCOPE_READ,  v0_upload_parts),
+    IN_SANDBOX("GET",    "/filesystem-multipart",                  SCOPE_READ | CLASS_FILES,  v0_upload_list),
+    IN_SANDBOX("POST",   "/filesystem-multipart/initiate/{path*}", SCOPE_WRITE | CLASS_FILES, v0_upload_start),
+    IN_SANDBOX("PUT",    "/filesystem-multipart/{id}/part",        SCOPE_WRITE | CLASS_FILES, v0_upload_part),
+    IN_SANDBOX("POST",   "/filesystem-multipart/{id}/complete",    SCOPE_WRITE | CLASS_FILES, v0_upload_complete),
+    IN_SANDBOX("DELETE", "/filesystem-multipart/{id}/abort",       SCOPE_WRITE | CLASS_FILES, v0_upload_abort),
+    IN_SANDBOX("GET",    "/filesystem-multipart/{id}/parts",       SCOPE_READ | CLASS_FILES,  v0_upload_parts),
 
     IN_SANDBOX("GET",    "/process",            SCOPE_READ,   v0_process_list),
-    IN_SANDBOX("POST",   "/process",            SCOPE_WRITE,  v0_process_exec),
+    IN_SANDBOX("POST",   "/process",            SCOPE_WRITE | CLASS_EXEC,  v0_process_exec),
     IN_SANDBOX("GET",    "/process/{pid}",      SCOPE_READ,   v0_process_get),
     IN_SANDBOX("DELETE", "/process/{pid}",      SCOPE_WRITE,  v0_process_stop),
     IN_SANDBOX("GET",    "/process/{pid}/logs", SCOPE_READ,   v0_process_logs),
-    IN_SANDBOX("GET",    "/process/{pid}/logs/stream", SCOPE_READ, v0_process_logs_stream),
+    IN_SANDBOX("GET",    "/process/{pid}/logs/stream", SCOPE_READ | CLASS_STREAM, v0_process_logs_stream),
     IN_SANDBOX("POST",   "/process/{pid}/kill", SCOPE_WRITE,  v0_process_kill),
     IN_SANDBOX("POST",   "/process/{pid}/stdin", SCOPE_WRITE, v0_process_stdin),
     IN_SANDBOX("DELETE", "/process/{pid}/stdin", SCOPE_WRITE, v0_process_stdin_end),
 
-    IN_SANDBOX("POST",   "/code",               SCOPE_WRITE,  v0_code_run),
+    IN_SANDBOX("POST",   "/code",               SCOPE_WRITE | CLASS_EXEC,  v0_code_run),
     IN_SANDBOX("GET",    "/code/contexts",      SCOPE_READ,   v0_code_context_list),
-    IN_SANDBOX("POST",   "/code/contexts",      SCOPE_WRITE,  v0_code_context_create),
+    IN_SANDBOX("POST",   "/code/contexts",      SCOPE_WRITE | CLASS_EXEC,  v0_code_context_create),
     IN_SANDBOX("GET",    "/code/contexts/{context}", SCOPE_READ, v0_code_context_get),
     IN_SANDBOX("DELETE", "/code/contexts/{context}", SCOPE_WRITE, v0_code_context_delete),
-    IN_SANDBOX("POST",   "/code/contexts/{context}/restart", SCOPE_WRITE, v0_code_context_restart),
+    IN_SANDBOX("POST",   "/code/contexts/{context}/restart", SCOPE_WRITE | CLASS_EXEC, v0_code_context_restart),
     IN_SANDBOX("POST",   "/code/contexts/{context}/interrupt", SCOPE_WRITE, v0_code_context_interrupt),
-    IN_SANDBOX("GET",    "/code/contexts/{context}/run", SCOPE_WRITE, v0_code_follow),
+    IN_SANDBOX("GET",    "/code/contexts/{context}/run", SCOPE_WRITE | CLASS_STREAM, v0_code_follow),
 
     IN_SANDBOX("GET",    "/network",            SCOPE_READ,   v0_network_get),
     IN_SANDBOX("PUT",    "/network",            SCOPE_WRITE,  v0_network_put),
@@ -161,10 +162,10 @@ const struct route api_routes[] = {
     IN_SANDBOX("POST",   "/network/process/{pid}/monitor", SCOPE_WRITE, v0_process_monitor),
     IN_SANDBOX("DELETE", "/network/process/{pid}/monitor", SCOPE_WRITE, v0_process_monitor_stop),
 
-    IN_SANDBOX("GET",    "/terminal",           SCOPE_WRITE | ROUTE_TOKEN_IN_QUERY, v0_terminal_page),
-    IN_SANDBOX("GET",    "/terminal/ws",        SCOPE_WRITE | ROUTE_TOKEN_IN_QUERY, v0_terminal_ws),
+    IN_SANDBOX("GET",    "/terminal",           SCOPE_WRITE | ROUTE_TOKEN_IN_QUERY | CLASS_STREAM, v0_terminal_page),
+    IN_SANDBOX("GET",    "/terminal/ws",        SCOPE_WRITE | ROUTE_TOKEN_IN_QUERY | CLASS_STREAM, v0_terminal_ws),
     IN_SANDBOX("GET",    "/terminal/sessions",  SCOPE_READ,   v0_terminal_list),
-    IN_SANDBOX("POST",   "/terminal/sessions",  SCOPE_WRITE,  v0_terminal_create),
+    IN_SANDBOX("POST",   "/terminal/sessions",  SCOPE_WRITE | CLASS_EXEC,  v0_terminal_create),
     IN_SANDBOX("DELETE", "/terminal/{sessionId}", SCOPE_WRITE, v0_terminal_close),
 };
 /* clang-format on */

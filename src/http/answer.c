@@ -140,7 +140,8 @@ static int begin(struct http_exchange *x, int status, const char *type, int64_t 
 {
     if (x->state != ANSWER_NONE)
         return error_set(err, ERROR_INTERNAL, "the request was answered twice");
-    if (buf_check(&x->fields, "the answer's header", err) != 0)
+    if (buf_check(&x->fields, "the answer's header", err) != 0 ||
+        exchange_answering(x, status, length < 0 && status < 300, err) != 0)
         return -1;
     bool no_content = status == 204 || status == 304;
     x->bodiless = x->head.is_head || no_content;

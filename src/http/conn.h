@@ -137,6 +137,8 @@ struct http_exchange {
     struct http_conn *conn;
     struct arena *arena;
     struct request_head head;
+    const struct http_observer *observer; /* NULL: nobody */
+    void *observer_ctx;
 
     /* the request's body */
     uint64_t body_left; /* with Content-Length */
@@ -161,6 +163,9 @@ enum exchange_end { EXCHANGE_NEXT, EXCHANGE_CLOSE, EXCHANGE_CUT };
 
 /* Serves the request whose head is in the connection's buffer, or rejects it. */
 enum exchange_end exchange_run(struct http_conn *c);
+
+/* Tells the observer that an answer is about to leave. */
+int exchange_answering(struct http_exchange *x, int status, bool streamed, struct error *err);
 
 void body_begin(struct http_exchange *x);
 /* Reads and drops the rest; false when the connection cannot be used any further. */

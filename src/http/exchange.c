@@ -62,6 +62,22 @@ int http_content_is(const struct http_exchange *x, const char *type)
     return begins_with_type(http_header(x, "Content-Type"), type);
 }
 
+/* --- watching --- */
+
+void http_observe(struct http_exchange *x, const struct http_observer *observer, void *ctx)
+{
+    x->observer = observer;
+    x->observer_ctx = ctx;
+}
+
+int exchange_answering(struct http_exchange *x, int status, bool streamed, struct error *err)
+{
+    if (x->observer == NULL)
+        return 0;
+    int rc = x->observer->answering(x->observer_ctx, status, streamed, err);
+    return status >= 400 ? 0 : rc;
+}
+
 /* --- running it --- */
 
 static int take_fault(enum conn_fault fault, struct error *err)
@@ -155,6 +171,8 @@ enum exchange_end exchange_run(struct http_conn *c)
     x->arena = arena;
     buf_init(&x->fields, c->server->limits.headers_max);
     enum exchange_end end = run(x);
+    if (x->observer != NULL)
+        x->observer->ended(x->observer_ctx, end != EXCHANGE_CUT);
     buf_release(&x->fields);
     arena_free(arena);
     return end;

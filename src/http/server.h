@@ -14,6 +14,7 @@
  * connection closed; nothing after it is read.
  */
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -51,6 +52,22 @@ int http_server_add(struct http_server *server, int listen_fd, struct error *err
  * them. Called on a coroutine; when it returns, nothing runs any more. */
 void http_server_shutdown(struct http_server *server, int64_t grace_ms);
 void http_server_free(struct http_server *server);
+
+/* --- watching --- */
+
+/* Who wants to know what becomes of an exchange. Set by a handler, for the one it serves. */
+struct http_observer {
+    /* Before the first byte of an answer leaves. `streamed`: it has no end yet (its length is not
+     * known, or it is an upgrade). -1: it must not leave, and whoever answers fails with *err; not
+     * heeded for errors (status 400 and above), or the client would get no answer at all. */
+    int (*answering)(void *ctx, int status, bool streamed, struct error *err);
+    /* After the last byte, or when there will be none. Always called, once. `whole`: the client got
+     * all of an answer. */
+    void (*ended)(void *ctx, bool whole);
+};
+
+/* ctx lives at least as long as the exchange's arena. */
+void http_observe(struct http_exchange *x, const struct http_observer *observer, void *ctx);
 
 /* --- the request --- */
 

@@ -49,7 +49,8 @@ int http_upgrade(struct http_exchange *x, const char *protocol, int *ret_fd,
     }
     if (x->state != ANSWER_NONE)
         return error_set(err, ERROR_INTERNAL, "the request was answered twice");
-    if (buf_check(&x->fields, "the answer's header", err) != 0)
+    if (buf_check(&x->fields, "the answer's header", err) != 0 ||
+        exchange_answering(x, 101, true, err) != 0)
         return -1;
     char *head = arena_printf(x->arena,
                               "HTTP/1.1 101 Switching Protocols\r\nServer: cella\r\nDate: %s\r\n"

@@ -48,6 +48,7 @@ struct co {
     bool cancellable;
     bool cancelled;
     bool ended;
+    void *local;
     void *fake_stack; /* AddressSanitizer's */
     const void *back_bottom;
     size_t back_size;
@@ -188,6 +189,17 @@ struct co *co_self(const struct loop *loop)
 struct errand *co_errand(const struct loop *loop)
 {
     return loop->current != NULL ? &loop->current->errand : NULL;
+}
+
+void co_set_local(const struct loop *loop, void *local)
+{
+    if (loop->current != NULL)
+        loop->current->local = local;
+}
+
+void *co_local(const struct loop *loop)
+{
+    return loop->current == NULL ? NULL : loop->current->local;
 }
 
 /* --- waiting --- */

@@ -35,6 +35,12 @@ struct co *co_self(const struct loop *loop); /* the running one; NULL on the loo
 struct errand *co_errand(const struct loop *loop);
 void co_cancel(struct co *co); /* fine on one that was cancelled before */
 
+/* What the running coroutine works for: a request's record, say, for code far below its handler.
+ * NULL at first; tasks (loop/task.h) begin with their starter's. Borrowed. NULL on the loop's own
+ * stack. */
+void co_set_local(const struct loop *loop, void *local);
+void *co_local(const struct loop *loop);
+
 /* Waits until fd has one of the events, or fails with TIMEOUT after timeout_ms (-1: never). */
 int co_wait_fd(struct loop *loop, int fd, uint32_t events, int64_t timeout_ms, struct error *err);
 int co_sleep(struct loop *loop, int64_t ms, struct error *err);

@@ -12,6 +12,7 @@ static void run(void *arg)
 {
     struct task *task = arg;
     task->co = co_self(task->loop);
+    co_set_local(task->loop, task->local);
     task->fn(task->arg);
     task->co = NULL;
     if (task->joiner != NULL)
@@ -21,7 +22,7 @@ static void run(void *arg)
 int task_start(struct loop *loop, struct task *task, void (*fn)(void *arg), void *arg,
                struct error *err)
 {
-    *task = (struct task){.loop = loop, .fn = fn, .arg = arg};
+    *task = (struct task){.loop = loop, .fn = fn, .arg = arg, .local = co_local(loop)};
     return co_spawn(loop, run, task, NULL, err);
 }
 

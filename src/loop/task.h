@@ -17,6 +17,7 @@ struct task { /* start from a zeroed struct */
     struct loop *loop;
     void (*fn)(void *arg);
     void *arg;
+    void *local;       /* the starter's, for co_local() */
     struct co *co;     /* NULL once it has ended */
     struct co *joiner; /* waits for that */
 };

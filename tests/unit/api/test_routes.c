@@ -7,6 +7,7 @@
 #include <stdio.h>
 
 #include "api/dialect.h"
+#include "api/route_class.h"
 #include "auth/auth.h"
 #include "auth/workspaces.h"
 #include "base/names.h"
@@ -53,13 +54,30 @@ static void test_leading_parameters_are_workspaces(void **state)
 
 static void test_every_row_says_who_may(void **state)
 {
-    const unsigned known = SCOPE_ALL | SCOPE_PUBLIC | ROUTE_TOKEN_IN_QUERY | ROUTE_FORWARDS;
+    const unsigned known = SCOPE_ALL | SCOPE_PUBLIC | ROUTE_TOKEN_IN_QUERY | ROUTE_FORWARDS |
+                           (15u << ROUTE_CLASS_SHIFT);
     each_route(route)
     {
         unsigned scope = route->scope;
         if ((scope & (SCOPE_ALL | SCOPE_PUBLIC)) == 0 || (scope & ~known) != 0)
             fail_msg("%s %s: scope %#x", route->method, route->path, scope);
+        assert_true(route_class(route) < ROUTE_CLASS_COUNT);
     }
+}
+
+/* What is counted as reading must not change anything. */
+static void test_classes(void **state)
+{
+    each_route(route)
+    {
+        bool reads = strcmp(route->method, "GET") == 0;
+        if (!reads && route_class(route) == ROUTE_CLASS_READ)
+            fail_msg("%s %s is of class read", route->method, route->path);
+    }
+    assert_int_equal(route_class(NULL), ROUTE_CLASS_READ);
+    assert_int_equal(route_class_parse(slice_of("exec")), ROUTE_CLASS_EXEC);
+    assert_int_equal(route_class_parse(slice_of("exe")), ROUTE_CLASS_COUNT);
+    assert_string_equal(route_class_name(ROUTE_CLASS_FREE), "free");
 }
 
 static void test_default_is_no_reserved_name(void **state)
@@ -76,6 +94,7 @@ int main(void)
         cmocka_unit_test(test_first_segments_are_reserved),
         cmocka_unit_test(test_leading_parameters_are_workspaces),
         cmocka_unit_test(test_every_row_says_who_may),
+        cmocka_unit_test(test_classes),
         cmocka_unit_test(test_default_is_no_reserved_name),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
