@@ -210,6 +210,7 @@ int agent_run(const struct agent_config *config, struct error *err)
         .started_ms = agent_unix_ms(),
         .listener = {.fd = -1},
         .signals = {.fd = -1},
+        .history = HISTORY_WATCH_NONE,
     };
     agent.processes_tail = &agent.processes;
     agent.epoll_fd = epoll_create1(EPOLL_CLOEXEC);
@@ -235,6 +236,7 @@ int agent_run(const struct agent_config *config, struct error *err)
     files_end_workers(&agent);
     launch_end(&agent);
     limit_folders_release(&agent.limit_folders);
+    history_watch_release(&agent.history);
     watch_stop(&agent, &agent.listener);
     watch_stop(&agent, &agent.signals);
     close(agent.epoll_fd);

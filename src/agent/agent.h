@@ -16,6 +16,7 @@
 
 #include "agent/confine.h"
 #include "agent/files.h"
+#include "agent/history_watch.h"
 #include "agent/launch.h"
 #include "agent/limits.h"
 #include "agent/watch.h"
@@ -66,6 +67,7 @@ struct agent {
     struct limit_folders limit_folders;
 
     struct file_workers file_workers;
+    struct history_watch history;
 };
 
 /* Serves until the end (SIGTERM, if so configured). Takes the fds of the config over. */

@@ -81,6 +81,14 @@ int new_file_hidden_name(char name[PATH_NAME_SIZE], struct error *err)
     return 0;
 }
 
+bool new_file_is_hidden(const char *name)
+{
+    static const char prefix[] = ".cella-";
+    return strncmp(name, prefix, sizeof(prefix) - 1) == 0 &&
+           strspn(name + sizeof(prefix) - 1, "0123456789abcdef") == 16 &&
+           name[sizeof(prefix) - 1 + 16] == '\0';
+}
+
 /* --- the bytes --- */
 
 int new_file_unnamed(int dir_fd)

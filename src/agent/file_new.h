@@ -39,6 +39,7 @@ int new_file_link(int fd, int dir_fd, const char *name);
 
 /* ".cella-" and random digits. */
 int new_file_hidden_name(char name[PATH_NAME_SIZE], struct error *err);
+bool new_file_is_hidden(const char *name);
 
 /* Gives the content at fd the name, replacing what has it. */
 int new_file_replace(int fd, int dir_fd, const char *name, const char *path, struct error *err);

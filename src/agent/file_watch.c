@@ -25,6 +25,7 @@
 #include <unistd.h>
 
 #include "agent/file_glob.h"
+#include "agent/file_new.h"
 #include "agent/file_path.h"
 #include "agent/file_worker.h"
 #include "agent/watch_tree.h"
@@ -102,14 +103,6 @@ static void tell(struct watcher *w, const struct watch_dir *dir, uint64_t op, co
 
 /* --- what is of interest --- */
 
-static bool is_hidden(const char *name)
-{
-    static const char prefix[] = ".cella-";
-    return strncmp(name, prefix, sizeof(prefix) - 1) == 0 &&
-           strspn(name + sizeof(prefix) - 1, "0123456789abcdef") == 16 &&
-           name[sizeof(prefix) - 1 + 16] == '\0';
-}
-
 /* Wherever it is (state_dir.h), it is nobody's business. */
 static bool is_state_dir(const struct watcher *w, const struct watch_dir *dir, const char *name)
 {
@@ -124,7 +117,7 @@ static bool is_ignored(const struct watcher *w, const struct watch_dir *dir, con
     char path[PATH_BYTES_MAX];
     if (w->only != NULL && strcmp(w->only, name) != 0)
         return true;
-    if (is_hidden(name))
+    if (new_file_is_hidden(name))
         return true;
     if (is_state_dir(w, dir, name))
         return true;
@@ -247,7 +240,7 @@ static void moved_to(struct watcher *w, struct watch_dir *dir, const struct inot
 {
     bool pair = w->from.set && w->from.cookie == event->cookie;
     bool from_hidden = pair && w->from.hidden;
-    if (pair && is_hidden(event->name)) { /* replaced by the agent: the new one is told */
+    if (pair && new_file_is_hidden(event->name)) { /* replaced by the agent: the new one is told */
         w->from.set = false;
         return;
     }
@@ -264,10 +257,10 @@ static void moved_from(struct watcher *w, struct watch_dir *dir, const struct in
     struct watch_dir *child = watch_dir_child(dir, event->name);
     if (child != NULL)
         watch_tree_forget(&w->tree, child);
-    w->from.set = is_hidden(event->name) || !is_ignored(w, dir, event->name);
+    w->from.set = new_file_is_hidden(event->name) || !is_ignored(w, dir, event->name);
     w->from.cookie = event->cookie;
     w->from.wd = event->wd;
-    w->from.hidden = is_hidden(event->name);
+    w->from.hidden = new_file_is_hidden(event->name);
     snprintf(w->from.name, sizeof(w->from.name), "%s", event->name);
 }
 

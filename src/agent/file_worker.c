@@ -86,6 +86,9 @@ union message {
     struct upload_ref upload;
     struct upload_part part;
     struct upload_complete complete;
+    struct history_list history_list;
+    struct history_read history_read;
+    struct history_apply history_apply;
 };
 
 static const struct verb {
@@ -110,6 +113,9 @@ static const struct verb {
     {&upload_abort_schema, upload_abort},
     {&upload_parts_schema, upload_parts},
     {&upload_list_schema, upload_list},
+    {&history_list_schema, history_list},
+    {&history_read_schema, history_read},
+    {&history_apply_schema, history_apply, .takes_content = true},
 };
 
 static const struct verb *find_verb(uint16_t type)
@@ -174,7 +180,8 @@ static int serve_next(struct file_worker *worker, struct error *err)
     return file_flush(worker, err);
 }
 
-void file_worker_run(int fd, struct slice received, const char *state_dir)
+void file_worker_run(int fd, struct slice received, const char *state_dir,
+                     const struct history_watch *history)
 {
     struct file_worker worker = {
         .fd = fd,
@@ -182,6 +189,7 @@ void file_worker_run(int fd, struct slice received, const char *state_dir)
         .in = BUF_INIT(WIRE_PAYLOAD_MAX),
         .out = BUF_INIT(WIRE_PAYLOAD_MAX + FLUSH_AT),
         .state_dir = state_dir,
+        .history = history,
     };
     struct timeval idle = {.tv_sec = IDLE_SECONDS}, slow = {.tv_sec = SLOW_SECONDS};
     setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &idle, sizeof(idle));

@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "agent/history_watch.h"
 #include "base/buf.h"
 #include "base/error.h"
 #include "base/slice.h"
@@ -26,10 +27,12 @@ struct file_worker {
     bool lost;
     bool owed;             /* the sender's frames up to a FILE_END are still to come */
     const char *state_dir; /* what outlives a worker is kept there (agent/state_dir.h) */
+    const struct history_watch *history; /* the agent's; its fd is -1 for who does not need it */
 };
 
 /* Serves the connection until its end. */
-void file_worker_run(int fd, struct slice received, const char *state_dir);
+void file_worker_run(int fd, struct slice received, const char *state_dir,
+                     const struct history_watch *history);
 
 /* Reads exactly len bytes; -1 and `lost` at the end of the stream. */
 int file_receive(struct file_worker *worker, void *to, size_t len, struct error *err);
@@ -60,3 +63,6 @@ int upload_complete(struct file_worker *worker, uint32_t id, const void *msg, st
 int upload_abort(struct file_worker *worker, uint32_t id, const void *msg, struct error *err);
 int upload_parts(struct file_worker *worker, uint32_t id, const void *msg, struct error *err);
 int upload_list(struct file_worker *worker, uint32_t id, const void *msg, struct error *err);
+int history_list(struct file_worker *worker, uint32_t id, const void *msg, struct error *err);
+int history_read(struct file_worker *worker, uint32_t id, const void *msg, struct error *err);
+int history_apply(struct file_worker *worker, uint32_t id, const void *msg, struct error *err);

@@ -37,14 +37,30 @@ static void become_child(void)
     sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-static _Noreturn void become_worker(int fd, struct slice received, const char *state_dir)
+static void close_between(int from, int to)
 {
-    if (fd > STDERR_FILENO + 1)
-        syscall(SYS_close_range, STDERR_FILENO + 1, fd - 1, 0);
-    syscall(SYS_close_range, fd + 1, ~0U, 0);
+    if (from <= to)
+        syscall(SYS_close_range, from, to, 0);
+}
+
+/* -1: there is no second one. */
+static void close_all_but(int one, int other)
+{
+    int low = one < other || other < 0 ? one : other, high = one < other ? other : one;
+    close_between(STDERR_FILENO + 1, low - 1);
+    close_between(low + 1, high - 1);
+    syscall(SYS_close_range, high + 1, ~0U, 0);
+}
+
+static _Noreturn void become_worker(const struct agent *agent, int fd, uint16_t type,
+                                    struct slice received)
+{
+    /* The agent's watch on the files is set, and asked for, by who speaks of history only. */
+    struct history_watch history = type >= HISTORY_LIST ? agent->history : HISTORY_WATCH_NONE;
+    close_all_but(fd, history.fd);
     fcntl(fd, F_SETFL, 0); /* blocking; the agent is done with it */
     become_child();
-    file_worker_run(fd, received, state_dir);
+    file_worker_run(fd, received, agent->config.state_dir, &history);
     _exit(0);
 }
 
@@ -58,14 +74,16 @@ int files_start_worker(struct agent *agent, int fd, uint16_t type, struct slice 
         return error_set(err, ERROR_LIMIT_EXCEEDED, "%d file %s are under way already",
                          watches ? WATCH_WORKERS_MAX : FILE_WORKERS_MAX,
                          watches ? "watches" : "operations");
+    if (type == HISTORY_LIST)
+        history_watch_prepare(&agent->history);
     pid_t pid = fork();
     if (pid < 0)
         return error_sys(err, "starting a file worker");
     if (pid == 0)
-        become_worker(fd, received, agent->config.state_dir);
+        become_worker(agent, fd, type, received);
     workers->items[workers->count++] = (struct file_worker_child){pid, watches};
     workers->watching += watches;
-    if (type >= UPLOAD_START && workers->house_at == 0)
+    if (type >= UPLOAD_START && type < HISTORY_LIST && workers->house_at == 0)
         workers->house_at = agent_monotonic_ms() + HOUSE_EVERY_MS;
     return 0;
 }

@@ -72,6 +72,7 @@ void process_answer(struct agent *agent, struct process *process, struct connect
         .flags = process->flags & ~(uint64_t)(process->input.watch.fd < 0 ? EXEC_STDIN : 0),
         .restarts = process->restarts,
         .max_restarts = process->max_restarts,
+        .clean = process->ended && history_watch_is_clean(&agent->history),
     };
     connection_answer(agent, connection, &agent_process_schema, id, &msg);
 }

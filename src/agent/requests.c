@@ -208,6 +208,14 @@ static int handle_limits(struct agent *agent, const struct request *request, con
     return 0;
 }
 
+static int handle_clean_ask(struct agent *agent, const struct request *request, const void *msg,
+                            struct error *err)
+{
+    struct agent_clean answer = {history_watch_is_clean(&agent->history)};
+    connection_answer(agent, request->connection, &agent_clean_schema, request->id, &answer);
+    return 0;
+}
+
 union message {
     struct agent_exec exec;
     struct agent_ref ref;
@@ -236,6 +244,7 @@ static const struct request_row {
     {&agent_list_schema, handle_list},
     {&agent_stop_schema, handle_stop},
     {&agent_signal_schema, handle_signal},
+    {&agent_clean_ask_schema, handle_clean_ask},
     {&agent_log_read_schema, handle_log_read},
     {&agent_cancel_schema, handle_cancel},
     {&agent_follow_schema, handle_follow},

@@ -108,6 +108,8 @@ static enum walk_next go_into(struct walker *w, int fd, size_t path_len, struct 
         return WALK_FAIL;
     }
     w->levels[w->depth++] = (struct level){dir, st.st_dev, path_len};
+    if (w->plan->opened != NULL)
+        w->plan->opened(w->plan->ctx, fd);
     return visit_names(w, err);
 }
 

@@ -32,6 +32,8 @@ struct walk_plan {
     /* Whether a directory of that path and name is gone into; NULL: all are. */
     bool (*enters)(void *ctx, const char *path, const char *name);
     void *ctx;
+    /* A directory was opened, and nothing of it was read yet; NULL: nobody wants to know. */
+    void (*opened)(void *ctx, int fd);
 };
 
 /*

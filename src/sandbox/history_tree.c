@@ -133,7 +133,7 @@ static int visit_entry(const struct history_tree *tree, struct slice payload, hi
     if (wire_decode(&history_entry_schema, payload, &entry, err) < 0 ||
         check_entry(tree, &entry, err) < 0)
         return -1;
-    if (entry.type == FILE_OTHER || entry.flags != 0)
+    if (entry.type == FILE_OTHER || (entry.flags & ~(uint64_t)HISTORY_FRESH) != 0)
         return lie(err, "something that is no file");
     return visit(ctx, &entry, err);
 }
