@@ -8,6 +8,9 @@
 /* ops/health.c */
 route_handler ops_health;
 
+/* ops/docs.c */
+route_handler ops_openapi, ops_docs, ops_docs_part;
+
 /* v0/keys.c, v0/oauth.c */
 route_handler v0_key_list, v0_key_create, v0_key_get, v0_key_delete, v0_whoami, v0_oauth_token;
 

@@ -31,6 +31,9 @@
 /* clang-format off */
 const struct route api_routes[] = {
     ROUTE("GET",    "/health",                  SCOPE_PUBLIC | CLASS_FREE, ops_health),
+    ROUTE("GET",    "/openapi.json",            SCOPE_PUBLIC, ops_openapi),
+    ROUTE("GET",    "/docs",                    SCOPE_PUBLIC, ops_docs),
+    ROUTE("GET",    "/docs/{file}",             SCOPE_PUBLIC, ops_docs_part),
 
     ROUTE("POST",   "/v0/oauth/token",          SCOPE_PUBLIC | CLASS_LOGIN, v0_oauth_token),
     ROUTE("GET",    "/v0/whoami",               SCOPE_READ,   v0_whoami),

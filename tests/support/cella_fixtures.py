@@ -6,6 +6,7 @@ import signal
 
 import pytest
 
+from api_contract import Contract
 from cella_server import Server, bin_dir
 from network_inside import Box
 from world import World, WorldServer
@@ -31,6 +32,24 @@ def _close_all(servers):
             failures.append(failure)
     if failures:
         raise failures[0]
+
+
+@pytest.fixture(scope="session")
+def contract():
+    """What the API's document says, to which every answer is held that a test gets from a Server."""
+    if (bin_dir() / "cella").exists():
+        Server.contract = Contract()
+    yield Server.contract
+    Server.contract = None
+
+
+@pytest.fixture(autouse=True)
+def answers_are_as_described(contract):
+    """Answers that the document does not know fail the test, also where it caught the failure."""
+    yield
+    if contract is not None and contract.violations:
+        found, contract.violations = contract.violations, []
+        pytest.fail("\n".join(found), pytrace=False)
 
 
 @pytest.fixture(scope="session")

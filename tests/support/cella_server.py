@@ -177,6 +177,8 @@ class Sandbox:
 class Server:
     """A running `cella server`: .url, .key, .data, .bin, and what to do with it."""
 
+    contract = None  # what all answers are held against (api_contract.Contract), where tests set one
+
     def __init__(self, *args, env=None, programs=None, prefix=()):
         self.bin = pathlib.Path(programs or bin_dir())
         self.prefix = list(prefix)  # a command that its programs are started by, and becomes them
@@ -386,8 +388,11 @@ class Server:
         fields = {name: value for name, value in fields.items() if value is not None}
         with contextlib.closing(self.connection(timeout)) as connection:
             connection.request(method, path, body, fields)
-            answer = connection.getresponse()
-            return Answer(answer.status, answer.headers, answer.read())
+            got = connection.getresponse()
+            answer = Answer(got.status, got.headers, got.read())
+        if self.contract is not None:
+            self.contract.check(method, path, fields, answer)
+        return answer
 
     def cli(self, *args, input=None, timeout=60, text=True, env=None):
         """The command-line client, which finds address and key through the data folder."""
