@@ -2,9 +2,9 @@
 
 /*
  * The API described by itself: api/openapi.yaml as JSON, and a page of it for people. Both are in
- * the program, so that they are never those of another version, and both are for everybody: they say
- * what any copy of the program would. The page has nothing from elsewhere and nothing inline, and its
- * policy says so: a key is typed into it.
+ * the program, so that they are never those of another version, and both are for everybody: they
+ * say what any copy of the program would. The page has nothing from elsewhere and nothing inline,
+ * and its policy says so: a key is typed into it.
  */
 
 #include <string.h>
