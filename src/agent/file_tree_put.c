@@ -22,6 +22,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "agent/file_attributes.h"
 #include "agent/file_entry.h"
 #include "agent/file_new.h"
 #include "agent/tree_journal.h"
@@ -48,6 +49,8 @@ struct tree {
     struct missing *dirs; /* to be made, outer ones first */
     size_t dir_count, dir_cap;
     struct buf scratch; /* the frame of the item at hand */
+    struct path_owner owner;
+    bool owned; /* all of it is to be the owner's */
 };
 
 static void tree_release(struct tree *tree)
@@ -167,7 +170,7 @@ static int receive_item(struct file_worker *worker, struct tree *tree, struct fr
                         struct error *err)
 {
     struct file_tree_item msg;
-    struct stat old;
+    struct stat old = {0};
     buf_clear(&tree->scratch);
     char *to = buf_reserve(&tree->scratch, header->length);
     if (to == NULL)
@@ -189,7 +192,14 @@ static int receive_item(struct file_worker *worker, struct tree *tree, struct fr
     const struct item *item = &tree->items[tree->count - 1];
     if (new_file_receive(worker, item->fd, msg.path, header, err) < 0)
         return -1;
-    if (new_file_attributes(item->fd, msg.mode, item->exists ? &old : NULL, msg.path, err) == 0)
+    bool as_before = item->exists || tree->owned;
+    if (!item->exists)
+        old.st_mode = 0644;
+    if (tree->owned) {
+        old.st_uid = tree->owner.uid;
+        old.st_gid = tree->owner.gid;
+    }
+    if (new_file_attributes(item->fd, msg.mode, as_before ? &old : NULL, msg.path, err) == 0)
         return 0;
     /* The next item has begun: its payload must not be taken for a frame. */
     struct error ignored;
@@ -298,7 +308,7 @@ static int plan(struct tree *tree, struct tree_journal *journal, struct error *e
 
 /* --- doing --- */
 
-static int make_directory(const struct missing *dir, struct error *err)
+static int make_directory(const struct tree *tree, const struct missing *dir, struct error *err)
 {
     struct path_place place;
     if (path_split(dir->path, &place, err) < 0)
@@ -315,6 +325,9 @@ static int make_directory(const struct missing *dir, struct error *err)
                              "%.200s: is a file, and files are to be put below it", dir->path);
         return 0;
     }
+    if (tree->owned &&
+        fchownat(fd, place.name, tree->owner.uid, tree->owner.gid, AT_SYMLINK_NOFOLLOW) < 0)
+        return error_sys(err, "%.200s: owner", dir->path);
     if (dir->mode != FILE_MODE_DEFAULT && fchmodat(fd, place.name, (mode_t)dir->mode, 0) < 0)
         return error_sys(err, "%.200s: mode", dir->path);
     return 0;
@@ -378,7 +391,7 @@ static int commit(struct file_worker *worker, struct tree *tree, struct error *e
     if (tree_journal_begin(&journal, worker->state_dir, err) < 0)
         return -1;
     for (size_t i = 0; i < tree->dir_count; i++)
-        if (make_directory(&tree->dirs[i], err) < 0)
+        if (make_directory(tree, &tree->dirs[i], err) < 0)
             goto undo;
     if (put_files(tree, err) < 0 || tree_journal_done(&journal, worker->state_dir, err) < 0)
         goto undo;
@@ -390,17 +403,19 @@ undo:
 
 int file_tree_put(struct file_worker *worker, uint32_t id, const void *msg, struct error *err)
 {
-    const struct file_ref *ref = msg;
+    const struct file_tree_begin *begin = msg;
     _cleanup_(tree_release) struct tree tree = {.scratch = BUF_INIT(WIRE_PAYLOAD_MAX)};
-    struct file_tree_item root = {.path = ref->path, .mode = FILE_MODE_DEFAULT};
-    if (path_check(ref->path, err) < 0)
+    struct file_tree_item root = {.path = begin->path, .mode = FILE_MODE_DEFAULT};
+    if (path_check(begin->path, err) < 0 ||
+        (begin->user != NULL && file_owner(begin->user, &tree.owner, err) < 0))
         return -1;
+    tree.owned = begin->user != NULL;
     tree_journals_recover(worker->state_dir);
     if (stage_directory(&tree, &root, err) < 0 || receive_items(worker, &tree, err) < 0 ||
         commit(worker, &tree, err) < 0)
         return -1;
-    _cleanup_fd_ int fd = path_open(ref->path, O_PATH | O_DIRECTORY);
+    _cleanup_fd_ int fd = path_open(begin->path, O_PATH | O_DIRECTORY);
     if (fd < 0)
-        return error_sys(err, "%.200s", ref->path);
-    return file_answer_fd(worker, id, ref->path, fd, err);
+        return error_sys(err, "%.200s", begin->path);
+    return file_answer_fd(worker, id, begin->path, fd, err);
 }

@@ -6,6 +6,8 @@
 
 #include <string.h>
 
+#include "api/aisandbox/errors.h"
+#include "api/aisandbox/routes.h"
 #include "api/blaxel/errors.h"
 #include "api/blaxel/routes.h"
 #include "api/e2b/errors.h"
@@ -32,9 +34,12 @@ const struct dialect dialect_scalebox = {scalebox_routes, &scalebox_route_count,
 const struct dialect dialect_scalebox_box = {scalebox_box_routes, &scalebox_box_route_count,
                                              scalebox_box_reply_error, "scalebox-box"};
 
+const struct dialect dialect_aisandbox = {aisandbox_routes, &aisandbox_route_count,
+                                          aisandbox_reply_error, "aisandbox"};
+
 const struct dialect *const dialects[] = {
-    &dialect_cella, &dialect_blaxel,   &dialect_blaxel_box, &dialect_preview,
-    &dialect_e2b,   &dialect_e2b_envd, &dialect_scalebox,   &dialect_scalebox_box};
+    &dialect_cella,    &dialect_blaxel,   &dialect_blaxel_box,   &dialect_preview,  &dialect_e2b,
+    &dialect_e2b_envd, &dialect_scalebox, &dialect_scalebox_box, &dialect_aisandbox};
 const size_t dialect_count = ARRAY_LEN(dialects);
 
 /* The control plane's resources, below /v0. The seed's are in the singular. */
@@ -65,6 +70,8 @@ const struct dialect *dialect_of(const char *path)
                 return &dialect_blaxel;
         return &dialect_cella;
     }
+    if (takes(&path, "api"))
+        return &dialect_aisandbox;
     if (takes(&path, "preview"))
         return &dialect_preview;
     if (takes(&path, "v1"))

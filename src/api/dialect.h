@@ -29,6 +29,8 @@ extern const struct dialect dialect_e2b_envd; /* … and inside: by fields or ho
 extern const struct dialect dialect_scalebox;     /* Scalebox's control plane: /v1/… */
 extern const struct dialect dialect_scalebox_box; /* … and inside: /sandboxagent.*, /upload … */
 
+extern const struct dialect dialect_aisandbox; /* /api/sandbox … */
+
 /* All of them. */
 extern const struct dialect *const dialects[];
 extern const size_t dialect_count;

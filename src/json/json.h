@@ -53,6 +53,8 @@ int json_read(struct arena *arena, yyjson_val *object, const char *where,
 /* Adds text that may not be UTF-8: invalid bytes become U+FFFD. Returns whether there were any. */
 bool json_add_lossy(yyjson_mut_doc *doc, yyjson_mut_val *object, const char *key,
                     struct slice text);
+/* The same as a value of its own, a copy. */
+yyjson_mut_val *json_lossy(yyjson_mut_doc *doc, struct slice text);
 bool json_is_utf8(struct slice text);
 /* How many bytes at the end (0 to 3) are the beginning of a character whose rest is to come. */
 size_t json_utf8_tail(struct slice text);

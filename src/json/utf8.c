@@ -107,16 +107,28 @@ void utf8_clean(struct slice text, struct buf *out)
     }
 }
 
-bool json_add_lossy(yyjson_mut_doc *doc, yyjson_mut_val *object, const char *key, struct slice text)
+/* *ret_lossy: whether there was anything that is not UTF-8. */
+static yyjson_mut_val *clean_value(yyjson_mut_doc *doc, struct slice text, bool *ret_lossy)
 {
-    if (json_is_utf8(text)) {
-        yyjson_mut_obj_add_strncpy(doc, object, key, text.len == 0 ? "" : text.data, text.len);
-        return false;
-    }
+    *ret_lossy = !json_is_utf8(text);
+    if (!*ret_lossy)
+        return yyjson_mut_strncpy(doc, text.len == 0 ? "" : text.data, text.len);
     _cleanup_buf_ struct buf clean = BUF_INIT(UTF8_CLEAN_MAX(text.len));
     utf8_clean(text, &clean);
     if (clean.failed) /* out of memory */
         abort();
-    yyjson_mut_obj_add_strncpy(doc, object, key, clean.data, clean.len);
-    return true;
+    return yyjson_mut_strncpy(doc, clean.data, clean.len);
+}
+
+yyjson_mut_val *json_lossy(yyjson_mut_doc *doc, struct slice text)
+{
+    bool lossy;
+    return clean_value(doc, text, &lossy);
+}
+
+bool json_add_lossy(yyjson_mut_doc *doc, yyjson_mut_val *object, const char *key, struct slice text)
+{
+    bool lossy;
+    yyjson_mut_obj_add_val(doc, object, key, clean_value(doc, text, &lossy));
+    return lossy;
 }

@@ -120,17 +120,13 @@ static int send_item(struct file_transfer *t, const struct file_tree_put *item, 
     return 0;
 }
 
-int sandbox_tree_put(struct sandboxes *s, const char *workspace, const char *name, const char *root,
-                     struct file_tree_put *items, size_t count, unsigned depth, struct arena *arena,
-                     struct file_tree *ret_tree, struct error *err)
+static int put_tree(struct file_transfer *t, const struct file_tree_begin *begin,
+                    const struct file_tree_put *items, size_t count, struct arena *arena,
+                    struct error *err)
 {
-    _cleanup_transfer_ struct file_transfer *t = NULL;
     _cleanup_buf_ struct buf out = BUF_INIT(4 * SEND_AT);
     struct file_entry entry;
-    qsort(items, count, sizeof(*items), by_put_path);
-    if (check_items(items, count, err) < 0 || transfer_open(s, workspace, name, &t, err) < 0)
-        return -1;
-    wire_encode(&out, &file_tree_put_schema, 1, &(struct file_ref){root});
+    wire_encode(&out, &file_tree_put_schema, 1, begin);
     for (size_t i = 0; i < count; i++) {
         if (send_item(t, &items[i], &out, err) < 0)
             return -1;
@@ -138,8 +134,40 @@ int sandbox_tree_put(struct sandboxes *s, const char *workspace, const char *nam
             return -1;
     }
     wire_encode(&out, &file_end_schema, 1, NULL);
-    if (send_all(t, &out, err) < 0 ||
-        transfer_answer(t, &file_entry_schema, arena, &entry, err) < 0)
+    if (send_all(t, &out, err) < 0)
+        return -1;
+    return transfer_answer(t, &file_entry_schema, arena, &entry, err);
+}
+
+static int open_put(struct sandboxes *s, const char *workspace, const char *name,
+                    struct file_tree_put *items, size_t count, struct file_transfer **ret_transfer,
+                    struct error *err)
+{
+    qsort(items, count, sizeof(*items), by_put_path);
+    if (check_items(items, count, err) < 0)
+        return -1;
+    return transfer_open(s, workspace, name, ret_transfer, err);
+}
+
+int sandbox_tree_put_as(struct sandboxes *s, const char *workspace, const char *name,
+                        const char *root, const char *user, struct file_tree_put *items,
+                        size_t count, struct arena *arena, struct error *err)
+{
+    _cleanup_transfer_ struct file_transfer *t = NULL;
+    const struct file_tree_begin begin = {.path = root, .user = user};
+    if (open_put(s, workspace, name, items, count, &t, err) < 0)
+        return -1;
+    return put_tree(t, &begin, items, count, arena, err);
+}
+
+int sandbox_tree_put(struct sandboxes *s, const char *workspace, const char *name, const char *root,
+                     struct file_tree_put *items, size_t count, unsigned depth, struct arena *arena,
+                     struct file_tree *ret_tree, struct error *err)
+{
+    _cleanup_transfer_ struct file_transfer *t = NULL;
+    const struct file_tree_begin begin = {.path = root};
+    if (open_put(s, workspace, name, items, count, &t, err) < 0 ||
+        put_tree(t, &begin, items, count, arena, err) < 0)
         return -1;
     if (ret_tree == NULL)
         return 0;

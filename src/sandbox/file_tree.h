@@ -42,3 +42,8 @@ struct file_tree_put {
 int sandbox_tree_put(struct sandboxes *s, const char *workspace, const char *name, const char *root,
                      struct file_tree_put *items, size_t count, unsigned depth, struct arena *arena,
                      struct file_tree *ret_tree, struct error *err);
+/* The same, and all of it, with the directories that are made, is the user's (a name in the
+ * sandbox, or a number). INVALID_ARGUMENT when there is no such user. */
+int sandbox_tree_put_as(struct sandboxes *s, const char *workspace, const char *name,
+                        const char *root, const char *user, struct file_tree_put *items,
+                        size_t count, struct arena *arena, struct error *err);

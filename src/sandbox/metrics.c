@@ -509,6 +509,25 @@ int metrics_look(struct sandbox *sb, bool *ret_known, struct error *err)
     return 0;
 }
 
+uint64_t sandbox_memory_kills(struct sandboxes *s, const char *workspace, const char *name,
+                              bool now)
+{
+    struct batch batch = {.count = 0};
+    struct sandbox *sb = sandbox_find(s, workspace, name, NULL);
+    uint64_t kills = 0;
+    if (sb == NULL || !is_running(sb))
+        return 0;
+    sandbox_hold(sb);
+    if (now || sb->usage == NULL || !sb->usage->has_oom_before) {
+        batch_add(&batch, sb);
+        (void)batch_run(s, &batch, NULL);
+    }
+    if (sb->usage != NULL)
+        kills = sb->usage->oom_kills;
+    sandbox_drop(sb);
+    return kills;
+}
+
 unsigned metrics_interval(const struct sandboxes *s)
 {
     return s->sampler->interval_s;

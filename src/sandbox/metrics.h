@@ -36,6 +36,11 @@ int sandbox_metrics(struct sandboxes *s, const char *workspace, const char *name
                     uint32_t resolution, struct arena *arena, struct series_value **ret_values,
                     size_t *ret_count, struct error *err);
 
+/* How many processes the kernel has ended for the sandbox's memory limit, in this run of it: as far
+ * as it is known, or (`now`) by a look at it. 0 when nobody can tell. */
+uint64_t sandbox_memory_kills(struct sandboxes *s, const char *workspace, const char *name,
+                              bool now);
+
 /* How long a sandbox has run, and how much it was asked. */
 struct sandbox_tally {
     uint64_t starts;

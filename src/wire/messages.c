@@ -555,7 +555,12 @@ static const struct wire_field file_tree_end_fields[] = {
     U64(1, struct file_tree_end, cut),
 };
 SCHEMA(file_tree_end_schema, FILE_TREE_END, struct file_tree_end, file_tree_end_fields);
-SCHEMA(file_tree_put_schema, FILE_TREE_PUT, struct file_ref, file_ref_fields);
+
+static const struct wire_field file_tree_begin_fields[] = {
+    STR_REQUIRED(1, struct file_tree_begin, path, PATH_BYTES_MAX),
+    STR(4, struct file_tree_begin, user, NAME_BYTES_MAX),
+};
+SCHEMA(file_tree_put_schema, FILE_TREE_PUT, struct file_tree_begin, file_tree_begin_fields);
 
 static const struct wire_field file_tree_item_fields[] = {
     STR_REQUIRED(1, struct file_tree_item, path, PATH_BYTES_MAX),

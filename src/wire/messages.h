@@ -126,9 +126,9 @@ enum wire_type {
 
     FILE_TREE =
         137, /* struct file_tree_get → FILE_ENTRY of the root, FILE_ENTRY …, FILE_TREE_END */
-    FILE_TREE_END = 138, /* struct file_tree_end */
-    FILE_TREE_PUT = 139, /* struct file_ref (made if missing), then FILE_TREE_ITEM, FILE_DATA …, …
-                          * and FILE_END from cellad → FILE_ENTRY of the root */
+    FILE_TREE_END = 138,  /* struct file_tree_end */
+    FILE_TREE_PUT = 139,  /* struct file_tree_begin, then FILE_TREE_ITEM, FILE_DATA …, …
+                           * and FILE_END from cellad → FILE_ENTRY of the root */
     FILE_TREE_ITEM = 140, /* struct file_tree_item */
     FILE_WATCH = 141, /* struct file_watch → WIRE_OK, then FILE_EVENT … until somebody hangs up */
     FILE_EVENT = 142, /* struct file_event */
@@ -784,6 +784,11 @@ struct file_tree_get {
 
 struct file_tree_end {
     uint64_t cut; /* 1: entries or levels were left out */
+};
+
+struct file_tree_begin {
+    const char *path; /* a directory, made if missing */
+    const char *user; /* whose all of it is to be, as file_write's; NULL: as it was */
 };
 
 /* One of many that appear together, or not at all. */

@@ -283,7 +283,7 @@ ROWS = [
     Row("DELETE /v0/sandbox/{box}/process", 405, "METHOD_NOT_ALLOWED"),
     Row("POST /health", 405, "METHOD_NOT_ALLOWED"),
     Row("GET /nobody/sandbox/{box}/health", 404, "WORKSPACE_NOT_FOUND", "nobody"),
-    Row("GET /api/sandbox/{box}/health", 404, "WORKSPACE_NOT_FOUND"),
+    Row("GET /console/sandbox/{box}/health", 404, "WORKSPACE_NOT_FOUND"),
     Row("GET /Default/sandbox/{box}/health", 404, "WORKSPACE_NOT_FOUND"),
 
     # Over the limit

@@ -205,6 +205,12 @@ def test_every_error_code_is_explained_with_its_status():
         for code, status in error_codes().items()}
 
 
+def test_every_route_of_api_sandbox_is_in_its_page():
+    listed = set(re.findall(r"^\| (GET|PUT|POST|PATCH|DELETE) (/[^\s|]+)", read("docs/aisandbox.md"), re.M))
+    assert listed == {(route.method, route.path) for route in cella_routes.all_routes()
+                      if route.dialect == "aisandbox"}
+
+
 def test_every_route_of_blaxels_is_in_its_page():
     page = read("docs/blaxel.md")
     prefix = "/{workspace}/sandboxes/{name}"

@@ -6,7 +6,7 @@ import subprocess
 
 from cella_server import bin_dir
 
-# dialect: "cella" (the API's own shapes), "blaxel", "e2b", "e2b-envd", "scalebox" or "scalebox-box". scope: "public", or the highest of read, write,
+# dialect: "cella" (the API's own shapes), "blaxel", "e2b", "e2b-envd", "scalebox", "scalebox-box" or "aisandbox" (/api/sandbox). scope: "public", or the highest of read, write,
 # admin, server. flags: a set of "query", "forwards".
 Route = collections.namedtuple("Route", "dialect method path scope flags")
 

@@ -229,7 +229,7 @@ class World:
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
-class _UnixConnection(http.client.HTTPConnection):
+class UnixConnection(http.client.HTTPConnection):
     def __init__(self, path, timeout):
         super().__init__("localhost", timeout=timeout)
         self.path = str(path)
@@ -250,7 +250,7 @@ class WorldServer(Server):
                          prefix=["nsenter", f"--net={world.host.namespace}", "--"], **kwargs)
 
     def connection(self, timeout=30):
-        return _UnixConnection(self.data / "run" / "api.sock", timeout * PATIENCE)
+        return UnixConnection(self.data / "run" / "api.sock", timeout * PATIENCE)
 
     def port(self):
         return int(self.url.rsplit(":", 1)[1])

@@ -42,6 +42,7 @@ void e2b_spec_read(struct arena *arena, const char *text, struct e2b_spec *ret_s
         spec.timeout_s = yyjson_get_sint(yyjson_obj_get(root, "timeout"));
         spec.snapshot = text_of(root, "snapshot");
         spec.source = text_of(root, "source");
+        spec.exec_timeout_ms = yyjson_get_sint(yyjson_obj_get(root, "execTimeout"));
         spec.ports = yyjson_obj_get(root, "ports");
     }
     *ret_spec = spec;
@@ -63,6 +64,8 @@ const char *e2b_spec_text(struct arena *arena, const struct e2b_spec *spec)
         yyjson_mut_obj_add_str(doc, root, "snapshot", spec->snapshot);
     if (spec->source != NULL)
         yyjson_mut_obj_add_str(doc, root, "source", spec->source);
+    if (spec->exec_timeout_ms > 0)
+        yyjson_mut_obj_add_sint(doc, root, "execTimeout", spec->exec_timeout_ms);
     if (spec->ports != NULL)
         yyjson_mut_obj_add_val(doc, root, "ports", yyjson_val_mut_copy(doc, spec->ports));
     return json_write(arena, doc, false).data;

@@ -17,10 +17,11 @@ struct e2b_spec {
     yyjson_val *network;     /* as it was sent; NULL: none */
     bool secure;             /* the inside asks for the sandbox's token */
     bool internet;
-    int64_t timeout_s;    /* as it was last set; 0: never */
-    const char *snapshot; /* this is no sandbox but a snapshot, with this name; NULL */
-    const char *source;   /* … of the sandbox with this id */
-    yyjson_val *ports;    /* that Scalebox's clients have listed (scalebox/ports.h); NULL: none */
+    int64_t timeout_s;       /* as it was last set; 0: never */
+    const char *snapshot;    /* this is no sandbox but a snapshot, with this name; NULL */
+    const char *source;      /* … of the sandbox with this id */
+    int64_t exec_timeout_ms; /* of an execution by /api/sandbox; 0: as usual there */
+    yyjson_val *ports; /* that Scalebox's clients have listed (scalebox/ports.h); NULL: none */
 };
 
 /* text NULL: what holds for a sandbox of another API. Text that is broken counts as none. */

@@ -92,9 +92,8 @@ static int read_value(struct arena *arena, yyjson_val *value, struct file_tree_p
     return 0;
 }
 
-/* root: NULL when keys may be anywhere. */
-static int read_files(struct arena *arena, yyjson_val *files, const char *root,
-                      struct file_tree_put **ret_items, size_t *ret_count, struct error *err)
+int tree_files_from_json(struct arena *arena, yyjson_val *files, const char *root,
+                         struct file_tree_put **ret_items, size_t *ret_count, struct error *err)
 {
     size_t i, count, total = yyjson_obj_size(files);
     yyjson_val *key, *value;
@@ -159,7 +158,8 @@ static int read_bare(struct arena *arena, yyjson_val *body, struct file_place *p
                              "\"%.100s\" stands among absolute paths and is none",
                              yyjson_get_str(key));
     }
-    if (read_files(arena, body, rooted ? place->path : NULL, ret_items, ret_count, err) < 0)
+    if (tree_files_from_json(arena, body, rooted ? place->path : NULL, ret_items, ret_count, err) <
+        0)
         return -1;
     if (!rooted)
         place->path = common_directory(arena, *ret_items, *ret_count);
@@ -190,7 +190,7 @@ int tree_put_read(struct http_exchange *x, struct file_place *place,
                              "path: %.150s, and the request is about %.150s", path, place->path);
         place->path = path;
     }
-    return read_files(arena, put.files, place->path, ret_items, ret_count, err);
+    return tree_files_from_json(arena, put.files, place->path, ret_items, ret_count, err);
 }
 
 int v0_tree_put(struct http_exchange *x, const struct route_params *params, void *ctx,

@@ -68,6 +68,12 @@ struct file_tree_put;
 int tree_put_read(struct http_exchange *x, struct file_place *place,
                   struct file_tree_put **ret_items, size_t *ret_count, struct error *err);
 
+/* {path: text, or an object as a PUT of one file takes it}, below root (NULL: wherever the paths
+ * say). files NULL: none. INVALID_PATH, INVALID_ARGUMENT, LIMIT_EXCEEDED; the message names the
+ * file. */
+int tree_files_from_json(struct arena *arena, yyjson_val *files, const char *root,
+                         struct file_tree_put **ret_items, size_t *ret_count, struct error *err);
+
 /* Uploads, for those who find the place or the part's bytes in another way: starting one at a
  * place, opening the part that the request names, and closing it with the answer. */
 int upload_start(struct http_exchange *x, const struct file_place *place, struct error *err);

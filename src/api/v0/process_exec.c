@@ -93,8 +93,8 @@ static int read_arguments(struct arena *arena, yyjson_val *given, struct slice *
     return 0;
 }
 
-static int read_command(struct arena *arena, yyjson_val *given, struct agent_exec *exec,
-                        struct error *err)
+int process_command_from_json(struct arena *arena, yyjson_val *given, struct agent_exec *exec,
+                              struct error *err)
 {
     if (yyjson_is_arr(given))
         return read_arguments(arena, given, &exec->argv, err);
@@ -182,7 +182,7 @@ int process_exec_from_json(struct arena *arena, yyjson_val *body,
     if (body == NULL)
         return error_set(err, ERROR_INVALID_ARGUMENT, "command is required");
     if (json_read(arena, body, "", exec_fields, ARRAY_LEN(exec_fields), &request, err) < 0 ||
-        read_command(arena, request.command, exec, err) < 0 ||
+        process_command_from_json(arena, request.command, exec, err) < 0 ||
         read_working_dir(arena, request.working_dir, &exec->cwd, err) < 0 ||
         env_from_json(arena, request.env, "env", &exec->env, err) < 0 ||
         (request.name != NULL && process_name_check(request.name, err) < 0) ||

@@ -12,6 +12,11 @@ struct process_request {
     size_t port_count;
 };
 
+/* What is to be run, a command line or an array of a program and its arguments, into exec->command
+ * or exec->argv. INVALID_ARGUMENT. */
+int process_command_from_json(struct arena *arena, yyjson_val *given, struct agent_exec *exec,
+                              struct error *err);
+
 /* body may be NULL (no body): then the command is missing. INVALID_ARGUMENT, INVALID_PATH,
  * UNKNOWN_FIELD. Of stdin: a text is all the input of a process that is waited for, and the first
  * of one that is not. */

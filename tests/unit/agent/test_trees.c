@@ -73,7 +73,7 @@ static void pause_ms(long ms)
 
 static void begin(struct client *c, const char *root)
 {
-    client_send(c, &file_tree_put_schema, 1, &(struct file_ref){root});
+    client_send(c, &file_tree_put_schema, 1, &(struct file_tree_begin){root});
 }
 
 static void item(struct client *c, const char *path, const char *text)

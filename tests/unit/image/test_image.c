@@ -22,6 +22,12 @@ static void test_known(void **state)
         "base",
         "code-interpreter-v1",
         "@ai-sandbox/python",
+        "@ai-sandbox/python:3.12",
+        "@ai-sandbox/node",
+        "python",
+        "python:3.11-slim",
+        "node:18-alpine",
+        "node:latest",
         "blaxel/base-image:latest",
         "blaxel/prod-base:latest",
     };
@@ -34,8 +40,9 @@ static void test_known(void **state)
 
 static void test_unknown(void **state)
 {
-    static const char *const unknown[] = {"ubuntu:22.04", "Host",   "host ", "host:latest",
-                                          "../host",      "base\n", "hos",   "blaxel/base-image"};
+    static const char *const unknown[] = {
+        "ubuntu:22.04",      "Host",  "host ",   "host:latest", "../host", "base\n", "hos",
+        "blaxel/base-image", "node:", "node:-x", "node:a/b",    "node:1 ", "nodejs"};
     for (size_t i = 0; i < ARRAY_LEN(unknown); i++) {
         const char *image = "untouched";
         struct error err = {0};
