@@ -85,6 +85,9 @@ route_handler v0_network_log;
 /* v0/network.c */
 route_handler v0_process_ports, v0_process_monitor, v0_process_monitor_stop;
 
+/* v0/exec_ws.c */
+route_handler v0_exec_ws;
+
 /* v0/terminal.c, v0/terminal_page.c, v0/terminal_ws.c */
 route_handler v0_terminal_list, v0_terminal_create, v0_terminal_close, v0_terminal_page,
     v0_terminal_ws;

@@ -148,6 +148,8 @@ const struct route api_routes[] = {
     IN_SANDBOX("POST",   "/process/{pid}/stdin", SCOPE_WRITE, v0_process_stdin),
     IN_SANDBOX("DELETE", "/process/{pid}/stdin", SCOPE_WRITE, v0_process_stdin_end),
 
+    IN_SANDBOX("GET",    "/exec/ws",            SCOPE_WRITE | CLASS_STREAM | ROUTE_TOKEN_IN_QUERY, v0_exec_ws),
+
     IN_SANDBOX("POST",   "/code",               SCOPE_WRITE | CLASS_EXEC,  v0_code_run),
     IN_SANDBOX("GET",    "/code/contexts",      SCOPE_READ,   v0_code_context_list),
     IN_SANDBOX("POST",   "/code/contexts",      SCOPE_WRITE | CLASS_EXEC,  v0_code_context_create),

@@ -151,6 +151,11 @@ enum {
     COMMAND_MEMORY_MIN = 4 << 20,    /* limits of one command: with less nothing gets to exec … */
     COMMAND_OPEN_FILES_MIN = 4,      /* … the three it starts with, and one to work with */
 
+    /* Commands over one WebSocket */
+    EXEC_STREAMS_MAX = 32,       /* at once */
+    EXEC_INPUT_MAX = 256 * 1024, /* bytes of stdin that wait for a process, of one stream */
+    EXEC_PIECE_MAX = 32 * 1024,  /* of output in one message: escaped, it stays well below 1 MiB */
+
     /* Terminals, kept by the agent */
     TERMINALS_MAX = 16,             /* sessions of one sandbox */
     TERMINAL_ATTACHED_MAX = 64,     /* connections to them, together */

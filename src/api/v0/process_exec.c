@@ -45,7 +45,13 @@ static const struct json_field exec_fields[] = {
     {"keepAlive", JSON_BOOL, .offset = offsetof(struct exec_request, keep_alive)},
     {"stdin", JSON_ANY, .offset = offsetof(struct exec_request, input)},
     {"limits", JSON_OBJECT, .offset = offsetof(struct exec_request, limits)},
+    /* Only in a message, and read by api/v0/exec_message.c: */
+    {"type", JSON_IGNORED},
+    {"id", JSON_IGNORED},
+    {"encoding", JSON_IGNORED},
+    {"tty", JSON_IGNORED},
 };
+enum { MESSAGE_FIELDS = 4 }; /* of these, at the end */
 
 static int check_length(size_t len, struct error *err)
 {
@@ -172,8 +178,8 @@ static uint64_t exec_flags(const struct exec_request *request)
            (request->keep_alive ? EXEC_KEEP_ALIVE : 0);
 }
 
-int process_exec_from_json(struct arena *arena, yyjson_val *body,
-                           struct process_request *ret_request, struct error *err)
+static int read_request(struct arena *arena, yyjson_val *body, size_t field_count,
+                        struct process_request *ret_request, struct error *err)
 {
     struct exec_request request = {.max_restarts = -1};
     struct process_request result = {0};
@@ -181,7 +187,7 @@ int process_exec_from_json(struct arena *arena, yyjson_val *body,
 
     if (body == NULL)
         return error_set(err, ERROR_INVALID_ARGUMENT, "command is required");
-    if (json_read(arena, body, "", exec_fields, ARRAY_LEN(exec_fields), &request, err) < 0 ||
+    if (json_read(arena, body, "", exec_fields, field_count, &request, err) < 0 ||
         process_command_from_json(arena, request.command, exec, err) < 0 ||
         read_working_dir(arena, request.working_dir, &exec->cwd, err) < 0 ||
         env_from_json(arena, request.env, "env", &exec->env, err) < 0 ||
@@ -199,4 +205,16 @@ int process_exec_from_json(struct arena *arena, yyjson_val *body,
             request.max_restarts < 0 ? RESTARTS_UNLIMITED : (uint64_t)request.max_restarts;
     *ret_request = result;
     return 0;
+}
+
+int process_exec_from_json(struct arena *arena, yyjson_val *body,
+                           struct process_request *ret_request, struct error *err)
+{
+    return read_request(arena, body, ARRAY_LEN(exec_fields) - MESSAGE_FIELDS, ret_request, err);
+}
+
+int process_exec_from_message(struct arena *arena, yyjson_val *message,
+                              struct process_request *ret_request, struct error *err)
+{
+    return read_request(arena, message, ARRAY_LEN(exec_fields), ret_request, err);
 }

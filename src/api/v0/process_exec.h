@@ -22,3 +22,8 @@ int process_command_from_json(struct arena *arena, yyjson_val *given, struct age
  * of one that is not. */
 int process_exec_from_json(struct arena *arena, yyjson_val *body,
                            struct process_request *ret_request, struct error *err);
+
+/* The same of a message that starts a command over a WebSocket (api/v0/exec_message.h), whose own
+ * members stand beside those of the command. */
+int process_exec_from_message(struct arena *arena, yyjson_val *message,
+                              struct process_request *ret_request, struct error *err);
