@@ -132,8 +132,9 @@ struct code_event {
     bool is_main; /* the value of the last expression, not something that was displayed */
     struct slice name, value, traceback;
     uint64_t dropped;
-    uint64_t count;  /* which run of the context it was, from 1 */
-    unsigned status; /* as of a program that did the same: 0 is success */
+    uint64_t count;        /* which run of the context it was, from 1 */
+    unsigned status;       /* as of a program that did the same: 0 is success */
+    const char *execution; /* CODE_END: what history calls it (sandbox/history.h) */
 };
 
 /* Everything in the event is good during the call only; it may wait, and the kernel waits with it.

@@ -16,6 +16,8 @@
 #include "code/frames.h"
 #include "code/state.h"
 #include "loop/net.h"
+#include "sandbox/history.h"
+#include "sandbox/history_tree.h"
 #include "sandbox/processes.h"
 
 enum {
@@ -44,6 +46,7 @@ struct running {
     code_listener *listener;
     void *ctx;
     struct arena *arena; /* of one event */
+    char execution[EXECUTION_ID_SIZE];
 };
 
 static int tell(struct running *r, const struct code_event *event, struct error *err)
@@ -67,10 +70,24 @@ static int tell_error(struct running *r, const char *name, const char *value, st
     return tell(r, &event, err);
 }
 
+/* The interpreter goes on, so no end of a process tells whether something was changed: the agent is
+ * asked, and what there is to be committed is, before anybody hears of the end. */
+static void settle(struct running *r)
+{
+    struct sandboxes *s = r->c->code->sandboxes;
+    const char *workspace = r->place->workspace, *sandbox = r->place->sandbox;
+    if (history_enabled(s, workspace, sandbox))
+        history_run_end(s, workspace, sandbox, r->execution,
+                        !history_tree_clean(s, workspace, sandbox));
+}
+
 static int tell_end(struct running *r, struct error *err)
 {
-    const struct code_event event = {
-        .kind = CODE_END, .count = r->count, .status = r->failed && r->status == 0 ? 1 : r->status};
+    const struct code_event event = {.kind = CODE_END,
+                                     .count = r->count,
+                                     .status = r->failed && r->status == 0 ? 1 : r->status,
+                                     .execution = r->execution};
+    settle(r);
     return tell(r, &event, err);
 }
 
@@ -506,6 +523,7 @@ int code_run(struct code *code, const struct code_place *place, const struct cod
                         .listener = listener,
                         .ctx = ctx};
     sandboxes_is_paused(code->sandboxes, place->workspace, place->sandbox, &r.paused_ms);
+    history_run_begin(r.execution);
     return carry_out(&r, err);
 }
 
@@ -537,5 +555,6 @@ int code_follow(struct code *code, const struct code_place *place, const char *i
                         .idle_ms = idle_ms,
                         .listener = listener,
                         .ctx = ctx};
+    history_run_begin(r.execution); /* who began it has not heard of its end */
     return carry_out(&r, err);
 }

@@ -12,6 +12,8 @@
 #include "base/cleanup.h"
 #include "base/limits.h"
 #include "loop/net.h"
+#include "sandbox/history.h"
+#include "sandbox/history_tree.h"
 #include "sandbox/state.h"
 #include "sandbox/terminals.h"
 
@@ -158,6 +160,18 @@ static int take_end(struct slice payload, struct terminal_event *ret_event, stru
     return 0;
 }
 
+/* A session is no execution, but what it has changed is worth a commit of its own. */
+static void settle(const struct terminal *t)
+{
+    struct sandboxes *s = t->sb->owner;
+    char execution[EXECUTION_ID_SIZE];
+    if (!history_enabled(s, t->sb->workspace, t->sb->id) ||
+        history_tree_clean(s, t->sb->workspace, t->sb->id))
+        return;
+    history_run_begin(execution);
+    history_run_end(s, t->sb->workspace, t->sb->id, execution, true);
+}
+
 int terminal_next(struct terminal *t, int64_t timeout_ms, struct terminal_event *ret_event,
                   struct error *err)
 {
@@ -180,7 +194,10 @@ int terminal_next(struct terminal *t, int64_t timeout_ms, struct terminal_event 
         case AGENT_TERMINAL_TAKEN:
             return take_taken(payload, ret_event, err);
         case AGENT_TERMINAL_EXIT:
-            return take_end(payload, ret_event, err);
+            if (take_end(payload, ret_event, err) < 0)
+                return -1;
+            settle(t);
+            return 0;
         case WIRE_OK: /* a new size was set */
             continue;
         default:

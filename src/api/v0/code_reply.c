@@ -6,6 +6,7 @@
  * not all; a stream holds nothing.
  */
 
+#include <stdio.h>
 #include <string.h>
 
 #include "api/code_json.h"
@@ -14,6 +15,7 @@
 #include "base/cleanup.h"
 #include "base/limits.h"
 #include "base/timetext.h"
+#include "sandbox/history.h"
 
 enum { VALUE_COST = 128 }; /* in bytes, of a member of a JSON object */
 
@@ -24,6 +26,7 @@ struct code_reply {
     int64_t started_ms;
     uint64_t count;
     unsigned status;
+    char execution[EXECUTION_ID_SIZE];
     /* of an answer in one piece */
     struct buf output[2];
     size_t size; /* of all that is in it */
@@ -117,6 +120,7 @@ static int send_event(struct code_reply *r, const char *type, const struct code_
     } else if (event->kind == CODE_END) {
         yyjson_mut_obj_add_uint(doc, root, "exitCode", event->status);
         yyjson_mut_obj_add_uint(doc, root, "executionCount", event->count);
+        yyjson_mut_obj_add_str(doc, root, "executionId", event->execution);
     }
     int rc = send_object(r, type, arena, doc, err);
     arena_free(arena);
@@ -226,6 +230,7 @@ yyjson_mut_val *code_reply_object(struct code_reply *r, yyjson_mut_doc **ret_doc
     add_summary(r, root);
     yyjson_mut_obj_add_val(r->doc, root, "results", r->results);
     yyjson_mut_obj_add_uint(r->doc, root, "executionCount", r->count);
+    yyjson_mut_obj_add_str(r->doc, root, "executionId", r->execution);
     yyjson_mut_obj_add_int(r->doc, root, "durationMs", loop_now(http_loop(r->x)) - r->started_ms);
     yyjson_mut_obj_add_bool(r->doc, root, "truncated", r->truncated);
     *ret_doc = r->doc;
@@ -247,6 +252,7 @@ int code_reply_listen(void *ctx, const struct code_event *event, struct error *e
     if (event->kind == CODE_END) {
         r->count = event->count;
         r->status = event->status;
+        snprintf(r->execution, sizeof(r->execution), "%s", event->execution);
     }
     if (r->shape != CODE_ONE_ANSWER)
         return stream(r, event, err);
