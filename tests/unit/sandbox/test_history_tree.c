@@ -1,0 +1,350 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* What history takes from an agent that says whatever it likes, and what it does not. */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/limits.h"
+#include "loop/co.h"
+#include "loop/net.h"
+#include "sandbox/history_tree.h"
+#include "sandbox/state.h"
+
+static const char roots[] = "/workspace\0/home/user";
+
+enum question { LIST, READ, APPLY };
+
+struct play {
+    struct provider provider; /* first: the provider is the play */
+    struct sandboxes sandboxes;
+    struct buf script; /* what the agent sends, whatever it is asked */
+    int agent_fd;
+    enum question question;
+    uint64_t entries_max;
+    char seen[512]; /* paths and contents, one after the other */
+    struct history_listed listed;
+    struct history_applied applied;
+    char failure[ERROR_MESSAGE_MAX + 1];
+    int rc;
+    struct error err;
+};
+
+static int connect_agent(struct provider *p, const char *id, int *ret_fd, struct error *err)
+{
+    struct play *play = container_of(p, struct play, provider);
+    int fds[2];
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds), 0);
+    play->agent_fd = fds[1];
+    *ret_fd = fds[0];
+    return 0;
+}
+
+static const struct provider_ops ops = {.name = "play", .connect = connect_agent};
+
+static void agent(void *arg)
+{
+    struct play *play = arg;
+    char request[4096];
+    struct error err;
+    while (play->agent_fd < 0)
+        if (co_sleep(play->sandboxes.loop, 1, &err) < 0)
+            return;
+    if (net_read(play->sandboxes.loop, play->agent_fd, request, sizeof(request), 5000, &err) > 0 &&
+        play->script.len > 0)
+        (void)net_write(play->sandboxes.loop, play->agent_fd, play->script.data, play->script.len,
+                        5000, &err);
+    shutdown(play->agent_fd, SHUT_RDWR);
+}
+
+static void note(struct play *play, const char *text, size_t len)
+{
+    size_t have = strlen(play->seen);
+    assert_true(have + len < sizeof(play->seen));
+    memcpy(play->seen + have, text, len);
+}
+
+static int visit(void *ctx, const struct history_entry *entry, struct error *err)
+{
+    note(ctx, entry->path, strlen(entry->path));
+    note(ctx, " ", 1);
+    return 0;
+}
+
+static int begin(void *ctx, const struct history_entry *entry, struct error *err)
+{
+    note(ctx, entry->flags & HISTORY_NO_CONTENT ? "-" : "+", 1);
+    return visit(ctx, entry, err);
+}
+
+static int data(void *ctx, struct slice bytes, struct error *err)
+{
+    note(ctx, bytes.data, bytes.len);
+    return 0;
+}
+
+static int end(void *ctx, bool torn, struct error *err)
+{
+    note(ctx, torn ? "~" : ".", 1);
+    return 0;
+}
+
+static int apply(struct play *play, struct history_tree *tree)
+{
+    struct history_item file = {.op = HISTORY_FILE, .path = "/workspace/f", .size = 5};
+    struct history_item gone = {.op = HISTORY_REMOVE, .path = "/workspace/g"};
+    if (history_tree_apply_begin(tree, &play->err) < 0 ||
+        history_tree_apply_item(tree, &file, &play->err) < 0 ||
+        history_tree_apply_put(tree, slice_of("hello"), &play->err) < 0 ||
+        history_tree_apply_item(tree, &gone, &play->err) < 0)
+        return -1;
+    return history_tree_apply_end(tree, &play->applied, play->failure, &play->err);
+}
+
+static int ask(struct play *play, struct history_tree *tree)
+{
+    static const struct history_sink sink = {begin, data, end};
+    static const char *const paths[] = {"/workspace/f", "/workspace/g"};
+    switch (play->question) {
+    case LIST:
+        return history_tree_list(tree, (struct slice){0}, play->entries_max, visit, play,
+                                 &play->listed, &play->err);
+    case READ:
+        return history_tree_read(tree, paths, 2, 100, &sink, play, &play->err);
+    case APPLY:
+        return apply(play, tree);
+    }
+    return -1;
+}
+
+static void asker(void *arg)
+{
+    struct play *play = arg;
+    struct history_tree *tree = NULL;
+    play->rc = history_tree_open(&play->sandboxes, "default", "box",
+                                 (struct slice){roots, sizeof(roots)}, &tree, &play->err);
+    if (play->rc == 0)
+        play->rc = ask(play, tree);
+    history_tree_close(tree);
+    loop_stop(play->sandboxes.loop);
+}
+
+static void run(struct play *play)
+{
+    static const struct store_sandbox row = {.id = "id",
+                                             .workspace = "default",
+                                             .name = "box",
+                                             .status = "running",
+                                             .image = "host",
+                                             .cpu = "1",
+                                             .memory = "1Gi",
+                                             .disk = "1Gi"};
+    struct error err = {0};
+    struct sandboxes *s = &play->sandboxes;
+    play->provider.ops = &ops;
+    play->agent_fd = -1;
+    s->loop = loop_new(&err);
+    s->provider = &play->provider;
+    struct sandbox *sb = sandbox_new(s, &row, &err);
+    if (sb == NULL)
+        fail_msg("%s", err.message);
+    assert_int_equal(sandbox_insert(sb, &err), 0);
+    assert_int_equal(co_spawn(s->loop, agent, play, NULL, &err), 0);
+    assert_int_equal(co_spawn(s->loop, asker, play, NULL, &err), 0);
+    assert_int_equal(loop_run(s->loop, &err), 0);
+    if (play->agent_fd >= 0)
+        close(play->agent_fd);
+    sandbox_remove(sb);
+    sandbox_drop(sb);
+    loop_free(s->loop);
+    buf_release(&play->script);
+}
+
+#define PLAY(q)                                                                                    \
+    {                                                                                              \
+        .script = BUF_INIT(1 << 20), .question = (q), .entries_max = 3                             \
+    }
+
+static void add_entry(struct play *play, struct history_entry entry)
+{
+    wire_encode(&play->script, &history_entry_schema, 1, &entry);
+}
+
+static void add_listed(struct play *play)
+{
+    wire_encode(&play->script, &history_listed_schema, 1,
+                &(struct history_listed){.entries = 1, .watched = 1});
+}
+
+/* --- listing --- */
+
+static void test_list(void **state)
+{
+    struct play play = PLAY(LIST);
+    add_entry(&play, (struct history_entry){.path = "/workspace", .type = FILE_DIRECTORY});
+    add_entry(&play, (struct history_entry){.path = "/workspace/a\nb", .flags = HISTORY_FRESH});
+    add_entry(&play, (struct history_entry){
+                         .path = "/home/user/l", .type = FILE_SYMLINK, .target = "/etc"});
+    add_listed(&play);
+    run(&play);
+    assert_int_equal(play.rc, 0);
+    assert_string_equal(play.seen, "/workspace /workspace/a\nb /home/user/l ");
+    assert_int_equal(play.listed.watched, 1);
+}
+
+static void test_lies_in_a_listing(void **state)
+{
+    static const struct history_entry lies[] = {
+        {.path = "/etc/passwd"},
+        {.path = "workspace/f"},
+        {.path = "/workspacex/f"},
+        {.path = "/workspace/"},
+        {.path = "/workspace//f"},
+        {.path = "/workspace/../etc/passwd"},
+        {.path = "/workspace/./f"},
+        {.path = "/workspace/.."},
+        {.path = "/"},
+        {.path = ""},
+        {.path = "/workspace/f", .type = FILE_OTHER},
+        {.path = "/workspace/f", .type = 17},
+        {.path = "/workspace/f", .mode = 010000},
+        {.path = "/workspace/f", .uid = UINT64_MAX},
+        {.path = "/workspace/f", .gid = 0xffffffff},
+        {.path = "/workspace/f", .target = "x"},
+        {.path = "/workspace/f", .type = FILE_SYMLINK},
+        {.path = "/workspace/f", .type = FILE_SYMLINK, .target = ""},
+        {.path = "/workspace/f", .flags = HISTORY_GONE},
+        {.path = "/workspace/f", .flags = HISTORY_NO_CONTENT},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(lies); i++) {
+        struct play play = PLAY(LIST);
+        add_entry(&play, lies[i]);
+        add_listed(&play);
+        run(&play);
+        if (play.rc == 0 || play.err.code != ERROR_UNAVAILABLE || play.seen[0] != '\0')
+            fail_msg("row %zu (%s): %d %s %s", i, lies[i].path, play.rc, play.err.message,
+                     play.seen);
+    }
+}
+
+static void test_a_listing_without_end(void **state)
+{
+    struct play play = PLAY(LIST);
+    for (int i = 0; i < 4; i++)
+        add_entry(&play, (struct history_entry){.path = "/workspace/f"});
+    add_listed(&play);
+    run(&play);
+    assert_int_equal(play.rc, -1);
+    assert_int_equal(play.err.code, ERROR_LIMIT_EXCEEDED);
+    assert_string_equal(play.seen, "/workspace/f /workspace/f /workspace/f ");
+}
+
+static void test_other_answers(void **state)
+{
+    for (enum question q = LIST; q <= APPLY; q++) {
+        struct play play = PLAY(q), silent = PLAY(q), failing = PLAY(q);
+        wire_encode(&play.script, &agent_about_schema, 1, &(struct agent_about){1, 2});
+        run(&play);
+        assert_int_equal(play.rc, -1);
+        run(&silent);
+        assert_int_equal(silent.rc, -1);
+        struct error full;
+        error_set(&full, ERROR_CONFLICT, "full");
+        wire_encode_error(&failing.script, 1, &full);
+        run(&failing);
+        assert_int_equal(failing.rc, -1);
+        assert_string_equal(failing.err.message, "full");
+    }
+}
+
+/* --- contents --- */
+
+static void add_content(struct play *play, struct history_entry entry, const char *bytes,
+                        uint64_t torn)
+{
+    add_entry(play, entry);
+    if (bytes == NULL)
+        return;
+    if (*bytes != '\0')
+        wire_encode_raw(&play->script, FILE_DATA, 1, bytes, strlen(bytes));
+    wire_encode(&play->script, &history_read_end_schema, 1, &(struct history_read_end){torn});
+}
+
+static void test_read(void **state)
+{
+    struct play play = PLAY(READ);
+    add_content(&play, (struct history_entry){.path = "/workspace/f", .size = 5}, "hello", 1);
+    add_content(&play, (struct history_entry){.path = "/workspace/g", .flags = HISTORY_GONE}, NULL,
+                0);
+    wire_encode(&play.script, &wire_ok_schema, 1, NULL);
+    run(&play);
+    assert_int_equal(play.rc, 0);
+    assert_string_equal(play.seen, "+/workspace/f hello~-/workspace/g ");
+}
+
+static void test_lies_in_contents(void **state)
+{
+    static const struct {
+        struct history_entry entry;
+        const char *bytes;
+    } lies[] = {
+        {{.path = "/workspace/other", .size = 5}, "hello"},
+        {{.path = "/etc/passwd", .size = 5}, "hello"},
+        {{.path = "/workspace/f", .size = 4}, "hello"},
+        {{.path = "/workspace/f", .size = 6}, "hello"},
+        {{.path = "/workspace/f", .size = 101}, "hello"},
+        {{.path = "/workspace/f", .size = UINT64_MAX}, "hello"},
+        {{.path = "/workspace/f", .type = FILE_DIRECTORY, .size = 5}, "hello"},
+        {{.path = "/workspace/f", .type = FILE_OTHER, .size = 5}, "hello"},
+        {{.path = "/workspace/f", .size = 5, .flags = HISTORY_NO_CONTENT}, "hello"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(lies); i++) {
+        struct play play = PLAY(READ);
+        add_content(&play, lies[i].entry, lies[i].bytes, 0);
+        add_content(&play, (struct history_entry){.path = "/workspace/g"}, "", 0);
+        wire_encode(&play.script, &wire_ok_schema, 1, NULL);
+        run(&play);
+        if (play.rc == 0 || play.err.code != ERROR_UNAVAILABLE || strchr(play.seen, '.') != NULL)
+            fail_msg("row %zu: %d %s %s", i, play.rc, play.err.message, play.seen);
+    }
+}
+
+/* --- applying --- */
+
+static void test_apply(void **state)
+{
+    struct play play = PLAY(APPLY);
+    wire_encode(&play.script, &history_applied_schema, 1,
+                &(struct history_applied){.done = 1, .failed = 1, .failure = "no room"});
+    run(&play);
+    assert_int_equal(play.rc, 0);
+    assert_int_equal(play.applied.failed, 1);
+    assert_string_equal(play.applied.failure, "no room");
+    struct play lie = PLAY(APPLY);
+    wire_encode(&lie.script, &history_applied_schema, 1, &(struct history_applied){.done = 3});
+    run(&lie);
+    assert_int_equal(lie.rc, -1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_list),
+        cmocka_unit_test(test_lies_in_a_listing),
+        cmocka_unit_test(test_a_listing_without_end),
+        cmocka_unit_test(test_other_answers),
+        cmocka_unit_test(test_read),
+        cmocka_unit_test(test_lies_in_contents),
+        cmocka_unit_test(test_apply),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
