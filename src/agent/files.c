@@ -26,6 +26,20 @@
 
 enum { HOUSE_EVERY_MS = 5 * 60 * 1000, HOUSE_AGAIN_MS = 1000 };
 
+static const struct {
+    unsigned max;
+    const char *words;
+} kinds[] = {
+    [WORKER_FILES] = {FILE_WORKERS_MAX, "file operations"},
+    [WORKER_WATCH] = {WATCH_WORKERS_MAX, "file watches"},
+    [WORKER_HISTORY] = {HISTORY_WORKERS_MAX, "questions of history"},
+};
+
+static enum file_worker_kind kind_of(uint16_t type)
+{
+    return type == FILE_WATCH ? WORKER_WATCH : type >= HISTORY_LIST ? WORKER_HISTORY : WORKER_FILES;
+}
+
 static void become_child(void)
 {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -56,7 +70,8 @@ static _Noreturn void become_worker(const struct agent *agent, int fd, uint16_t 
                                     struct slice received)
 {
     /* The agent's watch on the files is set, and asked for, by who speaks of history only. */
-    struct history_watch history = type >= HISTORY_LIST ? agent->history : HISTORY_WATCH_NONE;
+    struct history_watch history =
+        kind_of(type) == WORKER_HISTORY ? agent->history : HISTORY_WATCH_NONE;
     close_all_but(fd, history.fd);
     fcntl(fd, F_SETFL, 0); /* blocking; the agent is done with it */
     become_child();
@@ -68,12 +83,10 @@ int files_start_worker(struct agent *agent, int fd, uint16_t type, struct slice 
                        struct error *err)
 {
     struct file_workers *workers = &agent->file_workers;
-    bool watches = type == FILE_WATCH;
-    if (watches ? workers->watching == WATCH_WORKERS_MAX
-                : workers->count - workers->watching == FILE_WORKERS_MAX)
-        return error_set(err, ERROR_LIMIT_EXCEEDED, "%d file %s are under way already",
-                         watches ? WATCH_WORKERS_MAX : FILE_WORKERS_MAX,
-                         watches ? "watches" : "operations");
+    enum file_worker_kind kind = kind_of(type);
+    if (workers->of_kind[kind] == kinds[kind].max)
+        return error_set(err, ERROR_LIMIT_EXCEEDED, "%u %s are under way already", kinds[kind].max,
+                         kinds[kind].words);
     if (type == HISTORY_LIST)
         history_watch_prepare(&agent->history);
     pid_t pid = fork();
@@ -81,9 +94,9 @@ int files_start_worker(struct agent *agent, int fd, uint16_t type, struct slice 
         return error_sys(err, "starting a file worker");
     if (pid == 0)
         become_worker(agent, fd, type, received);
-    workers->items[workers->count++] = (struct file_worker_child){pid, watches};
-    workers->watching += watches;
-    if (type >= UPLOAD_START && type < HISTORY_LIST && workers->house_at == 0)
+    workers->items[workers->count++] = (struct file_worker_child){pid, kind};
+    workers->of_kind[kind]++;
+    if (type >= UPLOAD_START && kind == WORKER_FILES && workers->house_at == 0)
         workers->house_at = agent_monotonic_ms() + HOUSE_EVERY_MS;
     return 0;
 }
@@ -153,7 +166,7 @@ void files_worker_reaped(struct agent *agent, pid_t pid, int status)
     for (unsigned i = 0; i < workers->count; i++) {
         if (workers->items[i].pid != pid)
             continue;
-        workers->watching -= workers->items[i].watches;
+        workers->of_kind[workers->items[i].kind]--;
         workers->items[i] = workers->items[--workers->count];
         if (WIFSIGNALED(status))
             keep_house(agent);

@@ -16,15 +16,17 @@
 
 struct agent;
 
+enum file_worker_kind { WORKER_FILES, WORKER_WATCH, WORKER_HISTORY, WORKER_KINDS };
+
 struct file_worker_child {
     pid_t pid;
-    bool watches;
+    enum file_worker_kind kind;
 };
 
 struct file_workers {
-    struct file_worker_child items[FILE_WORKERS_MAX + WATCH_WORKERS_MAX];
+    struct file_worker_child items[FILE_WORKERS_MAX + WATCH_WORKERS_MAX + HISTORY_WORKERS_MAX];
     unsigned count;
-    unsigned watching; /* of those */
+    unsigned of_kind[WORKER_KINDS];
     pid_t housekeeper; /* 0: none */
     uint64_t house_at; /* monotonic ms; 0: no need */
 };
@@ -33,7 +35,8 @@ struct file_workers {
 void files_start(struct agent *agent);
 
 /* Forks a worker that owns a copy of the connection, whose first frame is of that type; `received`
- * are the bytes read from it so far. LIMIT_EXCEEDED past FILE_WORKERS_MAX, WATCH_WORKERS_MAX. */
+ * are the bytes read from it so far. LIMIT_EXCEEDED past FILE_WORKERS_MAX, WATCH_WORKERS_MAX,
+ * HISTORY_WORKERS_MAX of a kind. */
 int files_start_worker(struct agent *agent, int fd, uint16_t type, struct slice received,
                        struct error *err);
 

@@ -203,6 +203,7 @@ enum {
     HISTORY_LISTING_MAX = 64 << 20,   /* bytes of one listing's frames */
     HISTORY_READ_MAX = 4096,          /* paths in one request */
     HISTORY_READ_BYTES_MAX = 512 * 1024,
+    HISTORY_WORKERS_MAX = 4,    /* besides FILE_WORKERS_MAX: clients' files do not hold it up */
     HISTORY_FILE_MAX = 1 << 30, /* the largest that may be asked for, whatever a sandbox's own */
 
     /* Uploads in parts */

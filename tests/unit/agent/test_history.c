@@ -505,6 +505,35 @@ static void test_apply_stays_inside(void **state)
     client_close(&c);
 }
 
+/* However many files clients are at, history has workers of its own; and not without end. */
+static void test_workers(void **state)
+{
+    const struct fixture *f = *state;
+    struct client busy[FILE_WORKERS_MAX], own[HISTORY_WORKERS_MAX];
+    struct file_entry entry;
+    struct history_entry listed;
+    sh(f, "mkdir w");
+    for (int i = 0; i < FILE_WORKERS_MAX; i++) {
+        busy[i] = client_open(f);
+        client_send(&busy[i], &file_stat_schema, 1, &(struct file_ref){.path = "/"});
+        client_expect(&busy[i], &file_entry_schema, 1, &entry);
+    }
+    struct history_list request = {.roots = roots_of(f), .entries_max = 10};
+    for (int i = 0; i < HISTORY_WORKERS_MAX; i++) {
+        own[i] = client_open(f);
+        client_send(&own[i], &history_list_schema, 1, &request);
+        client_expect(&own[i], &history_entry_schema, 1, &listed);
+    }
+    struct client more = client_open(f);
+    client_send(&more, &history_list_schema, 1, &request);
+    client_expect_error(&more, 1, ERROR_LIMIT_EXCEEDED, NULL);
+    client_close(&more);
+    for (int i = 0; i < FILE_WORKERS_MAX; i++)
+        client_close(&busy[i]);
+    for (int i = 0; i < HISTORY_WORKERS_MAX; i++)
+        client_close(&own[i]);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
@@ -523,6 +552,7 @@ int main(void)
         TEST(test_read),
         TEST(test_apply),
         TEST(test_apply_stays_inside),
+        TEST(test_workers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
