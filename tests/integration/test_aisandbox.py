@@ -119,6 +119,17 @@ def test_any_name_of_the_workspace_is_a_container(server, shared_sandbox):
     assert result(server, by_name["containerId"], "true")["status"] == "success"
 
 
+def test_a_sandbox_of_untrusted_code(server):
+    box = server.create(trustLevel="untrusted")
+    try:
+        done = result(server, box.name, ["python3", "a/m.py"], {"a/m.py": "import os; print(os.getuid())"})
+        assert (done["status"], done["stdout"]) == ("success", "1000"), done
+        assert result(server, box.name, ["sudo", "-n", "true"])["error"]["code"] == "EXECUTION_FAILED"
+        refused(execute(server, box.name, "id"), 403, "SHELL_NOT_ALLOWED")
+    finally:
+        box.delete()
+
+
 # --- executions ---
 
 
