@@ -16,3 +16,14 @@ int cli_main(int argc, char **argv);
  * exit status.
  */
 int server_main(int argc, char **argv);
+
+/*
+ * `cella backup` and `cella restore`, from src/main too. A file "-" is standard output or input.
+ * server_backup() may be called while a server runs on the folder; ALREADY_EXISTS rather than
+ * writing over a file. server_restore() makes the whole folder or nothing: ALREADY_EXISTS when it
+ * is there and not empty, INVALID_ARGUMENT for what is no whole backup, CONFLICT for one of a newer
+ * version. The database will belong to `user`.
+ */
+struct error;
+int server_backup(const char *data, const char *file, struct error *err);
+int server_restore(const char *file, const char *data, const char *user, struct error *err);

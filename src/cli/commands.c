@@ -491,6 +491,11 @@ static const struct option_row secret_trust_options[] = {
     END_OF_OPTIONS,
 };
 
+static const struct option_row restore_options[] = {
+    TEXT("user", "NAME", "whom the database is to belong to: the user that the server is to run as (default: cella)"),
+    END_OF_OPTIONS,
+};
+
 static const struct option_row doctor_options[] = {
     FLAG("leaks", "look for what belongs to no sandbox instead: mounts, cgroups, processes, folders"),
     END_OF_OPTIONS,
@@ -749,6 +754,16 @@ static const struct verb_row verbs[] = {
      "Runs in the foreground, as root. On the first start it makes the data folder and an API key in "
      "it; commands on the same machine find both by themselves.",
      server_options, VERB_LOCAL, verb_server},
+    {MACHINE, "backup FILE", "write a server's state, history and images into a file",
+     "As root, on the server's machine, while it runs or not: the database of one moment, keys, secrets, "
+     "certificates, the history of every sandbox, and images; not the other files of sandboxes, nor logs and "
+     "measurements. \"-\" is standard output. The file opens everything that the server's keys open: keep it so.",
+     NULL, VERB_LOCAL, verb_backup},
+    {MACHINE, "restore FILE", "make a data folder from a backup",
+     "As root; --data names the folder, which must not be there yet (or be empty). Every file is held to the "
+     "backup's list of sums first, and the folder appears as a whole or not at all. \"-\" is standard input. A server "
+     "that is then started on it has the same keys and sandboxes, which are stopped and have the files of their images.",
+     restore_options, VERB_LOCAL, verb_restore},
     {MACHINE, "tls ca", "print the certificate authority that signed the server's certificate",
      "For the trust store of whoever speaks https to it: NODE_EXTRA_CA_CERTS, SSL_CERT_FILE, REQUESTS_CA_BUNDLE. "
      "Commands on the server's machine find it by themselves.",

@@ -29,6 +29,9 @@ verb_function verb_machine, verb_sandbox_resize;
 /* env.c */
 verb_function verb_env;
 
+/* backup.c */
+verb_function verb_backup, verb_restore;
+
 /* tls.c */
 verb_function verb_tls_ca;
 

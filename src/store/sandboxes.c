@@ -190,7 +190,10 @@ static int delete_sandbox(struct sql_db *db, void *arg, struct error *err)
 
 int store_delete_sandbox(struct store *store, const char *id, struct error *err)
 {
-    return store_change(store, delete_sandbox, (void *)id, err);
+    if (store_change(store, delete_sandbox, (void *)id, err) < 0)
+        return -1;
+    store_forget(store);
+    return 0;
 }
 
 /* --- reading --- */

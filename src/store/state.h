@@ -12,9 +12,14 @@
 struct store {
     struct sql_db db;
     struct loop *loop;
-    struct workers *workers; /* NULL: every call is made directly */
-    pthread_mutex_t mutex;   /* held for a whole call, since a transaction is the connection's */
+    struct workers *workers;     /* NULL: every call is made directly */
+    struct forgetter *forgetter; /* forget.c; NULL until something was deleted */
+    pthread_mutex_t mutex; /* held for a whole call, since a transaction is the connection's */
 };
+
+/* forget.c: what was deleted is to be gone from the log, too, soon. On the loop's thread. */
+void store_forget(struct store *store);
+void store_forget_end(struct store *store);
 
 /* store_put_sandbox(), as a part of a larger change. */
 int store_put_sandbox_in(struct sql_db *db, const struct store_sandbox *row,

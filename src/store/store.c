@@ -24,6 +24,7 @@ enum { BUSY_TIMEOUT_MS = 5000 }; /* another program looks at it: the CLI's docto
 static const char pragmas[] = "PRAGMA wal_autocheckpoint = 4000;"
                               "PRAGMA synchronous = NORMAL;"
                               "PRAGMA foreign_keys = ON;"
+                              "PRAGMA secure_delete = ON;"
                               "PRAGMA trusted_schema = OFF;"
                               "PRAGMA journal_size_limit = 16777216;";
 
@@ -78,6 +79,8 @@ int store_open(struct loop *loop, const char *path, bool read_only, struct store
         goto fail;
     if (loop != NULL && (store->workers = workers_new(loop, 1, err)) == NULL)
         goto fail;
+    if (!read_only)
+        store_forget(store); /* what the last one was killed before */
     *ret_store = store;
     return 0;
 fail:
@@ -90,6 +93,7 @@ void store_close(struct store *store)
     if (store == NULL)
         return;
     workers_free(store->workers);
+    store_forget_end(store);
     sql_release(&store->db);
     pthread_mutex_destroy(&store->mutex);
     free(store);

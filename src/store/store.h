@@ -78,6 +78,12 @@ int store_open(struct loop *loop, const char *path, bool read_only, struct store
                struct error *err);
 void store_close(struct store *store);
 
+/* Writes a copy of one moment to a new file (or an empty one), whoever else uses the database. On
+ * the caller's thread. */
+int store_copy(struct store *store, const char *path, struct error *err);
+/* The newest that this program knows. */
+int store_schema_version(void);
+
 /* Start-up: every sandbox, each followed by its events, oldest first. Loading (keys too) calls back
  * on the caller's thread, in the middle of a query: a callback must not call the store. */
 struct store_load {

@@ -39,8 +39,11 @@ def call(server, method, path, key=None, body=None, headers=None, source=None):
                                             source_address=(source or "127.0.0.1", 0))
     with contextlib.closing(connection):
         connection.request(method, path, body, fields)
-        answer = connection.getresponse()
-        return Answer(answer.status, answer.headers, answer.read())
+        got = connection.getresponse()
+        answer = Answer(got.status, got.headers, got.read())
+    if server.contract is not None:
+        server.contract.check(method, path, fields, answer)
+    return answer
 
 
 class Workspace:

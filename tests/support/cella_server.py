@@ -179,14 +179,14 @@ class Server:
 
     contract = None  # what all answers are held against (api_contract.Contract), where tests set one
 
-    def __init__(self, *args, env=None, programs=None, prefix=()):
+    def __init__(self, *args, env=None, programs=None, prefix=(), data=None):
         self.bin = pathlib.Path(programs or bin_dir())
         self.prefix = list(prefix)  # a command that its programs are started by, and becomes them
         # Tests make many ordinary sandboxes that do next to nothing, on machines with little memory
         # and less disk; those about admission say how much there is to be promised.
         self.args = [*args] if "--overcommit" in args else ["--overcommit", "1000", *args]
         self.env = {**os.environ, **(env or {})}
-        self.data = pathlib.Path(tempfile.mkdtemp(prefix="cella-test-", dir="/tmp"))
+        self.data = pathlib.Path(data or tempfile.mkdtemp(prefix="cella-test-", dir="/tmp"))
         self.log_path = self.data.with_suffix(".log")
         self.process = None
         self.url = self.key = self.instance = None
