@@ -32,6 +32,8 @@ enum {
     HTTP_IDLE_TIMEOUT_MS = 75 * 1000,   /* between two requests */
     HTTP_HEADER_TIMEOUT_MS = 15 * 1000, /* from the first byte to the end of the fields */
     HTTP_BODY_TIMEOUT_MS = 60 * 1000,   /* without a byte moving, either way */
+    HTTP_BODY_SLOW_MS = 30 * 1000,      /* from here on a body that is read as a whole … */
+    HTTP_BODY_RATE_MIN = 16 * 1024,     /* … has to have come with so many bytes per second */
     HTTP_CONNECTIONS_MAX = 8192,
     TLS_PEM_MAX = 128 * 1024,        /* a certificate, its chain and its key, bytes */
     WEBSOCKET_MESSAGE_MAX = 1 << 20, /* bytes, all pieces together */

@@ -10,6 +10,7 @@
 #include <sys/epoll.h>
 
 #include "base/cleanup.h"
+#include "base/limits.h"
 #include "http/conn.h"
 #include "loop/net.h"
 
@@ -38,6 +39,25 @@ static int read_failed(struct http_exchange *x, ssize_t n, struct error *err)
         error_set(err, ERROR_INVALID_HTTP, "the body ends too early");
     else if (err != NULL && err->code == ERROR_TIMEOUT)
         error_set(err, ERROR_REQUEST_TIMEOUT, "the body did not come in time");
+    return broken(x);
+}
+
+/* A body that is read to its end comes at some pace: a byte now and then would hold a coroutine,
+ * and a place among the connections, for as long as somebody likes. */
+struct pace {
+    int64_t since;
+    uint64_t got;
+};
+
+static int keep_pace(struct http_exchange *x, struct pace *pace, size_t n, struct error *err)
+{
+    const int64_t late =
+        loop_now(http_loop(x)) - pace->since - x->conn->server->limits.body_slow_ms;
+    pace->got += n;
+    if (late <= 0 || pace->got / HTTP_BODY_RATE_MIN >= (uint64_t)late / 1000 + 1)
+        return 0;
+    error_set(err, ERROR_REQUEST_TIMEOUT, "the body comes with less than %d bytes per second",
+              HTTP_BODY_RATE_MIN);
     return broken(x);
 }
 
@@ -143,12 +163,15 @@ static int all_chunked(struct http_exchange *x, size_t max, struct slice *ret_bo
                        struct error *err)
 {
     _cleanup_buf_ struct buf b = BUF_INIT(max);
+    struct pace pace = {.since = loop_now(http_loop(x))};
     char piece[8192];
     ssize_t n;
     while ((n = http_body_read(x, piece, sizeof(piece), err)) > 0) {
         buf_add(&b, piece, (size_t)n);
         if (b.failed)
             return too_large(max, err);
+        if (keep_pace(x, &pace, (size_t)n, err) < 0)
+            return -1;
     }
     if (n < 0)
         return -1;
@@ -162,6 +185,7 @@ int http_body_all(struct http_exchange *x, size_t max, struct slice *ret_body, s
         return all_chunked(x, max, ret_body, err);
     if (x->body_left > max)
         return too_large(max, err);
+    struct pace pace = {.since = loop_now(http_loop(x))};
     size_t len = (size_t)x->body_left, at = 0;
     char *body = arena_alloc(x->arena, len + 1);
     while (at < len) {
@@ -169,6 +193,8 @@ int http_body_all(struct http_exchange *x, size_t max, struct slice *ret_body, s
         if (n < 0)
             return -1;
         at += (size_t)n;
+        if (at < len && keep_pace(x, &pace, (size_t)n, err) < 0)
+            return -1;
     }
     *ret_body = (struct slice){body, len};
     return 0;
@@ -237,11 +263,14 @@ bool body_drain(struct http_exchange *x)
         return false;
     char piece[8192];
     size_t drained = 0;
+    struct pace pace = {.since = loop_now(http_loop(x))};
     while (drained <= DRAIN_MAX) {
         ssize_t n = http_body_read(x, piece, sizeof(piece), NULL);
         if (n <= 0)
             return n == 0;
         drained += (size_t)n;
+        if (keep_pace(x, &pace, (size_t)n, NULL) < 0)
+            return false;
     }
     return false;
 }

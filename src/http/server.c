@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Accepting connections, within limits, and shutting down in an orderly way. At the limit the
- * listeners are left alone until a connection ends: the kernel's queue holds the others.
+ * Accepting connections, within limits, and shutting down in an orderly way. At the limit a new one
+ * takes the place of the oldest that has no request under way: who opens thousands and sends slowly
+ * keeps nobody out. When all have one, the listeners are left alone until a connection ends: the
+ * kernel's queue holds the others.
  */
 
 #include "http/server.h"
@@ -45,6 +47,7 @@ static void fill_limits(struct http_limits *limits)
         .idle_timeout_ms = HTTP_IDLE_TIMEOUT_MS,
         .header_timeout_ms = HTTP_HEADER_TIMEOUT_MS,
         .body_timeout_ms = HTTP_BODY_TIMEOUT_MS,
+        .body_slow_ms = HTTP_BODY_SLOW_MS,
     };
 #define FILL(field) limits->field = limits->field == 0 ? defaults.field : limits->field
     FILL(headers_max);
@@ -53,6 +56,7 @@ static void fill_limits(struct http_limits *limits)
     FILL(idle_timeout_ms);
     FILL(header_timeout_ms);
     FILL(body_timeout_ms);
+    FILL(body_slow_ms);
 #undef FILL
 }
 
@@ -143,6 +147,16 @@ static void listen_again(struct timer *timer)
         watch_change(&l->watch, EPOLLIN, NULL);
 }
 
+/* The oldest connection that has no request under way; NULL: all have. */
+static struct http_conn *oldest_idle(const struct http_server *server)
+{
+    struct http_conn *oldest = NULL;
+    for (struct http_conn *c = server->conns; c != NULL; c = c->next)
+        if (c->state != CONN_BUSY)
+            oldest = c;
+    return oldest;
+}
+
 /* 1: one more; 0: enough for now. */
 static int accept_one(struct listener *l)
 {
@@ -159,6 +173,9 @@ static int accept_one(struct listener *l)
         }
         return errno == EINTR || errno == ECONNABORTED;
     }
+    struct http_conn *idle = is_full(server) ? oldest_idle(server) : NULL;
+    if (idle != NULL)
+        conn_close(idle);
     if (peer.ss_family == AF_INET || peer.ss_family == AF_INET6) {
         int on = 1;
         setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
@@ -178,7 +195,7 @@ static void accept_some(struct watch *watch, uint32_t events)
 {
     struct listener *l = container_of(watch, struct listener, watch);
     for (int i = 0; i < ACCEPT_BATCH; i++) {
-        if (is_full(l->server)) {
+        if (is_full(l->server) && oldest_idle(l->server) == NULL) {
             for (l = l->server->listeners; l != NULL; l = l->next)
                 watch_change(&l->watch, 0, NULL);
             return;

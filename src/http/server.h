@@ -38,6 +38,7 @@ struct http_limits { /* 0: the value in base/limits.h */
     int64_t idle_timeout_ms;
     int64_t header_timeout_ms;
     int64_t body_timeout_ms;
+    int64_t body_slow_ms;
 };
 
 struct http_server *http_server_new(struct loop *loop, http_handler *handler, void *ctx,

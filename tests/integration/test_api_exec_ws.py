@@ -400,6 +400,19 @@ def test_before_the_handshake(server, shared_sandbox):
     s.close()
 
 
+def test_a_container(server, sandbox):
+    """The address of /api/sandbox: the same, as the ordinary user."""
+    fields = {"Authorization": f"Bearer {server.key}"}
+    ws = WebSocket(server.url, f"/api/sandbox/{sandbox.name}/ws", fields)
+    assert json.loads(ws.receive()[1])["type"] == "ready"
+    ws.send(TEXT, json.dumps({"type": "start", "id": "a", "command": "id -un; pwd"}).encode())
+    out = ""
+    while (message := json.loads(ws.receive()[1]))["type"] != "exit":
+        out += message.get("data", "")
+    assert out == "user\n/workspace\n" and message["exitCode"] == 0
+    ws.close()
+
+
 def test_binary_messages_are_refused(connect):
     s = connect()
     s.ws.send(BINARY, b"x")

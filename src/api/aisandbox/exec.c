@@ -15,6 +15,7 @@
 #include "api/aisandbox/errors.h"
 #include "api/aisandbox/handlers.h"
 #include "api/e2b/spec.h"
+#include "api/v0/exec_ws.h"
 #include "api/v0/filesystem.h"
 #include "api/v0/process_exec.h"
 #include "api/v0/process_json.h"
@@ -195,4 +196,14 @@ int aisandbox_exec(struct http_exchange *x, const struct route_params *params, v
                      arena, &process, err) < 0)
         return -1;
     return reply(x, &run, &process, id, err);
+}
+
+int aisandbox_ws(struct http_exchange *x, const struct route_params *params, void *ctx,
+                 struct error *err)
+{
+    const struct api_call *call = ctx;
+    struct sandbox_info info;
+    if (aisandbox_find(x, call, route_param(params, "name"), &info, err) < 0)
+        return -1;
+    return exec_ws_serve(x, call, info.id, AISANDBOX_USER, err);
 }

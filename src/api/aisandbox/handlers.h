@@ -9,7 +9,7 @@
 route_handler aisandbox_create, aisandbox_get, aisandbox_delete;
 
 /* exec.c */
-route_handler aisandbox_exec;
+route_handler aisandbox_exec, aisandbox_ws;
 
 /* history.c */
 route_handler aisandbox_history, aisandbox_diff, aisandbox_rollback;

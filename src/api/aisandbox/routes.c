@@ -15,6 +15,7 @@ const struct route aisandbox_routes[] = {
     ROUTE("POST",   "/api/sandbox/exec",            SCOPE_WRITE | CLASS_EXEC, aisandbox_exec),
     ROUTE("GET",    "/api/sandbox/{name}",          SCOPE_READ,  aisandbox_get),
     ROUTE("DELETE", "/api/sandbox/{name}",          SCOPE_WRITE, aisandbox_delete),
+    ROUTE("GET",    "/api/sandbox/{name}/ws",       SCOPE_WRITE | CLASS_STREAM | ROUTE_TOKEN_IN_QUERY, aisandbox_ws),
     ROUTE("GET",    "/api/sandbox/{name}/history",  SCOPE_READ | CLASS_FILES, aisandbox_history),
     /* A question, though it has a body. */
     ROUTE("POST",   "/api/sandbox/{name}/diff",     SCOPE_READ | CLASS_FILES, aisandbox_diff),

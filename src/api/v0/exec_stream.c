@@ -142,13 +142,15 @@ static int begin(struct exec_stream *s, struct process_output **ret_output, stru
 {
     const struct exec_scene *at = s->scene;
     struct agent_process process;
+    struct agent_exec exec = s->ask.exec;
+    exec.user = at->user;
     bool attach = s->ask.ask == EXEC_ASK_ATTACH;
     int rc = attach
                  ? process_output_follow(at->sandboxes, at->workspace, at->sandbox, s->ask.process,
                                          s->place.offset, s->ask.hold ? FOLLOW_HOLD : 0, s->arena,
                                          &process, ret_output, err)
-                 : process_output_exec(at->sandboxes, at->workspace, at->sandbox, at->actor,
-                                       &s->ask.exec, s->arena, &process, ret_output, err);
+                 : process_output_exec(at->sandboxes, at->workspace, at->sandbox, at->actor, &exec,
+                                       s->arena, &process, ret_output, err);
     if (rc < 0)
         return -1;
     snprintf(s->pid, sizeof(s->pid), "%" PRIu64, process.pid);

@@ -23,6 +23,7 @@ struct exec_scene {
     const char *workspace;
     const char *sandbox;
     const char *actor;
+    const char *user; /* as whom commands run; NULL: root */
 };
 
 struct exec_stream;

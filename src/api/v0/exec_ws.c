@@ -167,14 +167,15 @@ static int converse(struct session *session, struct error *err)
 }
 
 int exec_ws_serve(struct http_exchange *x, const struct api_call *call, const char *sandbox,
-                  struct error *err)
+                  const char *user, struct error *err)
 {
     const struct websocket_options options = {.protocols = protocols};
     struct session session = {.scene = {.loop = http_loop(x),
                                         .sandboxes = call->api->sandboxes,
                                         .workspace = call->workspace,
                                         .sandbox = sandbox,
-                                        .actor = call->principal.name}};
+                                        .actor = call->principal.name,
+                                        .user = user}};
     struct sandbox_info info;
     if (http_wants_upgrade(x, "websocket") && sandboxes_get(call->api->sandboxes, call->workspace,
                                                             sandbox, http_arena(x), &info, err) < 0)
@@ -189,5 +190,5 @@ int exec_ws_serve(struct http_exchange *x, const struct api_call *call, const ch
 int v0_exec_ws(struct http_exchange *x, const struct route_params *params, void *ctx,
                struct error *err)
 {
-    return exec_ws_serve(x, ctx, route_param(params, "name"), err);
+    return exec_ws_serve(x, ctx, route_param(params, "name"), NULL, err);
 }

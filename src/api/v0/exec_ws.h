@@ -5,6 +5,7 @@
 
 #include "api/call.h"
 
-/* Answers with 101 and serves the connection to its end. sandbox: its name or id. */
+/* Answers with 101 and serves the connection to its end. sandbox: its name or id. user: as whom its
+ * commands run; NULL: root. */
 int exec_ws_serve(struct http_exchange *x, const struct api_call *call, const char *sandbox,
-                  struct error *err);
+                  const char *user, struct error *err);

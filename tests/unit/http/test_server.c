@@ -843,26 +843,102 @@ static void shutdown_lets_requests_end(void **state)
 
 static void check_crowd(struct fixture *f)
 {
+    struct watched *w = f->data;
     int fds[3];
-    for (size_t i = 0; i < ARRAY_LEN(fds); i++)
-        fds[i] = raw_connect(f); /* the kernel accepts them all */
-    raw_sends(f, fds[0], "GET /peer HTTP/1.1\r\nHost: x\r\n\r\n");
-    raw_expect(f, fds[0], "yes");
-    raw_sends(f, fds[2], "GET /peer HTTP/1.1\r\nHost: x\r\n\r\n");
+    for (int i = 0; i < 2; i++) {
+        fds[i] = raw_connect(f);
+        raw_sends(f, fds[i], "GET /1000000 HTTP/1.1\r\nHost: x\r\n\r\n");
+        wait_until(f, &w->started, i + 1);
+    }
+    fds[2] = raw_connect(f); /* the kernel accepts it */
+    raw_sends(f, fds[2], "GET /10 HTTP/1.1\r\nHost: x\r\n\r\n");
     struct error err;
     char byte;
     assert_int_equal(net_read(f->loop, fds[2], &byte, 1, 30, &err), -1);
     assert_int_equal(err.code, ERROR_TIMEOUT);
     close(fds[0]); /* makes room */
-    raw_expect(f, fds[2], "yes");
+    raw_expect(f, fds[2], "200 OK");
     close(fds[1]);
     close(fds[2]);
 }
 
 static void connections_are_limited(void **state)
 {
+    struct watched w = {0};
     const struct http_limits limits = {.connections_max = 2};
-    fixture_run(serve, &limits, check_crowd, NULL);
+    fixture_run(serve_waiting, &limits, check_crowd, &w);
+}
+
+/* Who holds connections without a request makes room for those who have one. */
+static void check_idlers(struct fixture *f)
+{
+    int fds[3];
+    for (size_t i = 0; i < 2; i++) {
+        fds[i] = raw_connect(f);
+        raw_sends(f, fds[i], "GET /peer HTTP/1.1\r\nHost: x\r\n\r\n");
+        raw_expect(f, fds[i], "yes");
+        raw_sends(f, fds[i], "GET /peer HTTP/1.1\r\nHo");
+    }
+    fds[2] = raw_connect(f);
+    raw_sends(f, fds[2], "GET /peer HTTP/1.1\r\nHost: x\r\n\r\n");
+    raw_expect(f, fds[2], "yes");
+    check_statuses(f, fds[0], ""); /* the oldest went */
+    raw_sends(f, fds[1], "st: x\r\n\r\n");
+    raw_expect(f, fds[1], "yes");
+    for (size_t i = 0; i < ARRAY_LEN(fds); i++)
+        close(fds[i]);
+}
+
+static void idle_connections_make_room(void **state)
+{
+    const struct http_limits limits = {.connections_max = 2};
+    fixture_run(serve, &limits, check_idlers, NULL);
+}
+
+/* --- bodies that come byte by byte --- */
+
+static int serve_whole(struct http_exchange *x, void *ctx, struct error *err)
+{
+    struct slice body;
+    if (strcmp(http_request(x)->path, "/refused") == 0)
+        return error_set(err, ERROR_FORBIDDEN, "not you");
+    if (http_body_all(x, 1000, &body, err) < 0)
+        return -1;
+    return http_reply(x, 200, "text/plain", "whole", 5, err);
+}
+
+/* Each byte comes in time, and all of them never would. */
+static void drip(struct fixture *f, const char *head, const char *piece, const char *wanted)
+{
+    struct error err;
+    char answer[512];
+    size_t got = 0;
+    int fd = raw_connect(f);
+    raw_sends(f, fd, head);
+    for (ssize_t n = -1; n != 0;) {
+        net_write(f->loop, fd, piece, strlen(piece), 1000, NULL);
+        n = net_read(f->loop, fd, answer + got, sizeof(answer) - 1 - got, 20, &err);
+        if (n < 0 && err.code != ERROR_TIMEOUT)
+            break;
+        got += n > 0 ? (size_t)n : 0;
+    }
+    answer[got] = '\0';
+    assert_non_null(strstr(answer, wanted));
+    close(fd);
+}
+
+static void check_drips(struct fixture *f)
+{
+    drip(f, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 900\r\n\r\n", "x", " 408 ");
+    drip(f, "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n", "1\r\nx\r\n",
+         " 408 ");
+    drip(f, "POST /refused HTTP/1.1\r\nHost: x\r\nContent-Length: 900\r\n\r\n", "x", " 403 ");
+}
+
+static void bodies_keep_a_pace(void **state)
+{
+    const struct http_limits limits = {.body_slow_ms = 100};
+    fixture_run(serve_whole, &limits, check_drips, NULL);
 }
 
 int main(void)
@@ -883,6 +959,8 @@ int main(void)
         cmocka_unit_test(client_that_does_not_read),
         cmocka_unit_test(shutdown_lets_requests_end),
         cmocka_unit_test(connections_are_limited),
+        cmocka_unit_test(idle_connections_make_room),
+        cmocka_unit_test(bodies_keep_a_pace),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
