@@ -51,6 +51,14 @@ bench:
 	@scripts/make-user cella
 	@$(SUDO) bench/run --build build-bench $(ARGS)
 
+## load: a minute of mixed traffic against a server of its own; prints a table (ARGS="--seconds 10")
+.PHONY: load
+load:
+	@scripts/install-deps test
+	@scripts/build build-bench --buildtype=release
+	@scripts/make-user cella
+	@$(SUDO) tests/load --build build-bench $(ARGS)
+
 ## lint: formatting, static analysis, layers, banned functions, warnings of a second compiler
 .PHONY: lint
 lint:
