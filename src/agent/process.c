@@ -73,6 +73,7 @@ void process_answer(struct agent *agent, struct process *process, struct connect
         .restarts = process->restarts,
         .max_restarts = process->max_restarts,
         .clean = process->ended && history_watch_is_clean(&agent->history),
+        .execution = process->execution[0] == '\0' ? NULL : process->execution,
     };
     connection_answer(agent, connection, &agent_process_schema, id, &msg);
 }
@@ -610,6 +611,8 @@ static int launch_first(struct agent *agent, struct process *process, struct con
 {
     enum waiter_kind kind = exec->flags & EXEC_WAIT ? WAIT_END : WAIT_START;
     struct launch launch;
+    if (exec->execution != NULL)
+        snprintf(process->execution, sizeof(process->execution), "%s", exec->execution);
     process->name = process_make_name(agent, exec->name, err);
     if (process->name == NULL ||
         (exec->flags & EXEC_FOLLOW &&

@@ -21,6 +21,7 @@
 #include "agent/tree.h"
 #include "agent/watch.h"
 #include "base/error.h"
+#include "base/limits.h"
 #include "base/slice.h"
 #include "wire/messages.h"
 
@@ -46,7 +47,8 @@ struct process {
     uint64_t id;       /* what it goes by outside: the pid of its first leader */
     pid_t pid;         /* of its leader; 0: between two starts */
     char *name;
-    uint64_t flags; /* enum exec_flags */
+    char execution[EXECUTION_ID_MAX + 1]; /* cellad's name for it; "": none */
+    uint64_t flags;                       /* enum exec_flags */
     char *command;
     size_t command_len;
     char *cwd;

@@ -79,6 +79,9 @@ route_handler v0_code_run, v0_code_follow, v0_code_context_list, v0_code_context
 
 /* v0/sandbox_network.c */
 route_handler v0_network_get, v0_network_put, v0_network_patch;
+/* v0/history.c */
+route_handler v0_history_list, v0_history_diff, v0_history_diff_get, v0_history_rollback;
+
 /* v0/network_log.c */
 route_handler v0_network_log;
 

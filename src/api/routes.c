@@ -159,6 +159,11 @@ const struct route api_routes[] = {
     IN_SANDBOX("POST",   "/code/contexts/{context}/interrupt", SCOPE_WRITE, v0_code_context_interrupt),
     IN_SANDBOX("GET",    "/code/contexts/{context}/run", SCOPE_WRITE | CLASS_STREAM, v0_code_follow),
 
+    IN_SANDBOX("GET",    "/history",            SCOPE_READ,   v0_history_list),
+    IN_SANDBOX("GET",    "/diff",               SCOPE_READ | CLASS_FILES, v0_history_diff_get),
+    IN_SANDBOX("POST",   "/diff",               SCOPE_READ | CLASS_FILES, v0_history_diff),
+    IN_SANDBOX("POST",   "/rollback",           SCOPE_WRITE | CLASS_EXEC, v0_history_rollback),
+
     IN_SANDBOX("GET",    "/network",            SCOPE_READ,   v0_network_get),
     IN_SANDBOX("PUT",    "/network",            SCOPE_WRITE,  v0_network_put),
     IN_SANDBOX("PATCH",  "/network",            SCOPE_WRITE,  v0_network_patch),

@@ -15,6 +15,8 @@
  *   db/            SQLite; belongs to the user that cellad runs as
  *     metrics/<id>   what a sandbox has used, in rings of a fixed size
  *     network/<id>   what a sandbox tried to reach, as much as fits into a fixed size
+ *   history/       belongs to the user that cellad runs as
+ *     <id>/          what became of a sandbox's files: sandbox/history_repo.h
  *   run/           0750 root:cella
  *     warden.sock    where the warden listens
  *     egress.sock    where the egress process takes policies
@@ -40,6 +42,7 @@
 #define LAYOUT_DB                 "db/cella.db"
 #define LAYOUT_METRICS            "db/metrics"
 #define LAYOUT_NETWORK_LOGS       "db/network"
+#define LAYOUT_HISTORY            "history"
 #define LAYOUT_RUN                "run"
 #define LAYOUT_WARDEN_SOCK        "run/warden.sock"
 #define LAYOUT_EGRESS_SOCK        "run/egress.sock"

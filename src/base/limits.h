@@ -143,6 +143,7 @@ enum {
     PROCESSES_KEPT_MAX = 256,       /* finished ones */
     LOG_BYTES_KEPT_MAX = 16 << 20,  /* of finished processes, in one sandbox */
     PROCESS_NAME_MAX = 128,
+    EXECUTION_ID_MAX = 23,           /* bytes of what cellad calls an execution */
     PROCESS_PID_MAX = 1 << 22,       /* the kernel gives out smaller ones */
     PROCESS_INPUT_CHUNK = 64 * 1024, /* bytes for its stdin at a time */
     PROCESS_INPUTS_MAX = 8,          /* … of which so many may wait for it */
@@ -224,12 +225,18 @@ enum {
     CODE_TIME_MAX_S = 24 * 3600,  /* a time-out of one run */
 
     /* History */
-    HISTORY_PAGE_MAX = 1000, /* commits in one answer */
+    HISTORY_FILE_DEFAULT = 10 << 20, /* the largest file that is kept */
+    HISTORY_TOTAL_MAX = 2000 << 20,  /* all tracked files of a sandbox together, bytes */
+    HISTORY_PACKS_MAX = 50,          /* then they are made one */
+    HISTORY_OPEN_MAX = 64,           /* executions nobody waits for whose end is looked out for */
+    HISTORY_REPOSITORY_MAX = 2000 << 20, /* bytes: then its older half goes */
+    HISTORY_PAGE_MAX = 1000,             /* commits in one answer */
     HISTORY_PAGE_DEFAULT = 100,
-    HISTORY_FILES_SHOWN = 1000,        /* names of one commit, in an answer */
-    HISTORY_DIFF_FILES_MAX = 2000,     /* in an answer */
-    HISTORY_DIFF_FILE_MAX = 1 << 20,   /* bytes of one file's part */
-    HISTORY_DIFF_BYTES_MAX = 16 << 20, /* of all */
+    HISTORY_EXECUTIONS_BYTES = 1 << 20, /* of those that are remembered: some 15 000 */
+    HISTORY_FILES_SHOWN = 1000,         /* names of one commit, in an answer */
+    HISTORY_DIFF_FILES_MAX = 2000,      /* in an answer */
+    HISTORY_DIFF_FILE_MAX = 1 << 20,    /* bytes of one file's part */
+    HISTORY_DIFF_BYTES_MAX = 16 << 20,  /* of all */
 
     SCALEBOX_PORTS_MAX = 32, /* listed for one sandbox by Scalebox's clients */
 

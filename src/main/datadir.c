@@ -40,6 +40,7 @@ static const struct {
     {LAYOUT_RUN, 0750, OWNER_GROUP},    {LAYOUT_AGENTS, 0750, OWNER_GROUP},
     {LAYOUT_RECORDS, 0700, OWNER_ROOT}, {LAYOUT_IMAGES, 0700, OWNER_ROOT},
     {LAYOUT_DB_DIR, 0700, OWNER_USER},  {LAYOUT_TLS, 0711, OWNER_ROOT},
+    {LAYOUT_HISTORY, 0700, OWNER_USER},
 };
 
 static int make_parents(const char *path, struct error *err)

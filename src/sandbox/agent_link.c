@@ -6,6 +6,7 @@
  * descriptors.
  */
 
+#include "sandbox/history_state.h"
 #include "sandbox/state.h"
 
 #include <unistd.h>
@@ -41,6 +42,8 @@ int sandbox_running(struct sandboxes *s, const char *workspace, const char *name
                          sandbox_path(sb), sandbox_status_text(sb->status), verb,
                          sb->group == NULL ? sb->name : sb->id, verb);
     }
+    if (history_settle(sb, err) < 0)
+        return -1;
     tally_action(sb);
     *ret_sandbox = steal_ptr(sb);
     return 0;

@@ -17,6 +17,7 @@
 #include "base/log.h"
 #include "loop/co.h"
 #include "sandbox/create.h"
+#include "sandbox/history_state.h"
 #include "sandbox/metadata.h"
 
 enum { LOOK_MS = 100 };
@@ -176,6 +177,8 @@ int sandbox_copy_once(struct sandbox *sb, struct error *err)
                                          .source = sb->clone_of,
                                          .hostname = sb->name,
                                          .disk_bytes = sb->limits.disk_bytes};
+    /* Before its files: what they have over it is what the clone has changed. */
+    history_inherit(sb, sb->clone_of);
     sb->copying = true;
     int r = p->ops->clone(p, &request, err);
     sb->copying = false;

@@ -1,12 +1,49 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Executions and their ids. */
+/*
+ * Histories of sandboxes: who may be at work on one, when its files are looked at, and what is
+ * written down of an execution. The files of a sandbox that nobody has looked at yet (or whose last
+ * look failed) are looked at behind the first execution's back: its answer does not wait, whatever
+ * is run or asked next does. So a sandbox that is made for one command pays nothing for a history.
+ */
 
 #include "sandbox/history.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/random.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/layout.h"
+#include "base/limits.h"
+#include "base/log.h"
+#include "base/timetext.h"
+#include "loop/co.h"
+#include "sandbox/history_look.h"
+#include "sandbox/history_state.h"
+#include "sandbox/history_tree.h"
+#include "sandbox/id_files.h"
+#include "sandbox/processes.h"
+
+enum {
+    THREADS = 2,
+    SOON_MS = 50,              /* from the first execution to the first look */
+    TOO_MUCH_MS = 60 * 1000,   /* until files that were too many are listed again */
+    PROCESSES_LOOKED_AT = 512, /* of those that nobody waits for */
+};
+
+static const char roots[] = "/workspace\0/home/user";
+
+/* What can be made again, belongs to programs, or is a history of its own. */
+static const char ignored[] =
+    ".git\0node_modules\0__pycache__\0.venv\0.cache\0.npm\0.pytest_cache\0"
+    ".mypy_cache\0.ruff_cache\0.tox\0.nox\0.gradle\0.m2\0.cargo\0.rustup\0"
+    "*.pyc";
+
+/* ---- ids ---- */
 
 void history_run_begin(char ret_execution[EXECUTION_ID_SIZE])
 {
@@ -16,38 +53,607 @@ void history_run_begin(char ret_execution[EXECUTION_ID_SIZE])
     snprintf(ret_execution, EXECUTION_ID_SIZE, "exec_%08x", number);
 }
 
-void history_run_end(struct sandboxes *s, const char *workspace, const char *name,
-                     const char *execution, bool dirty)
+/* ---- all of them ---- */
+
+int histories_new(struct sandboxes *s, int data_dir_fd, struct error *err)
 {
+    struct histories *h = calloc(1, sizeof(*h));
+    struct error why = {0};
+    if (h == NULL)
+        return error_sys(err, "allocating");
+    h->dir_fd = -1;
+    s->histories = h;
+    h->file_max = HISTORY_FILE_DEFAULT;
+    h->ignore = (struct slice){ignored, sizeof(ignored)};
+    h->git.loop = s->loop;
+    h->git.workers = workers_new(s->loop, THREADS, err);
+    if (h->git.workers == NULL ||
+        id_folder_open(data_dir_fd, LAYOUT_HISTORY, &h->dir_fd, err) < 0) {
+        histories_free(s);
+        return -1;
+    }
+    h->on = git_program_find(h->git.path, &why) == 0;
+    if (!h->on)
+        snprintf(h->why_off, sizeof(h->why_off), "%s", why.message);
+    return 0;
+}
+
+void sandboxes_set_history(struct sandboxes *s, bool on)
+{
+    if (on)
+        return;
+    s->histories->on = false;
+    snprintf(s->histories->why_off, sizeof(s->histories->why_off),
+             "this server was started with --no-history");
+}
+
+static bool is_known(void *ctx, const char *id)
+{
+    const struct sandboxes *s = ctx;
+    struct sandbox *sb;
+    HASH_FIND(by_id, s->ids, id, strlen(id), sb);
+    return sb != NULL;
+}
+
+void histories_start(struct sandboxes *s)
+{
+    history_folders_sweep(&s->histories->git, s->histories->dir_fd, is_known, s);
+    if (!s->histories->on)
+        log_warn("no history of sandboxes' files is kept: %s", s->histories->why_off);
+}
+
+void histories_free(struct sandboxes *s)
+{
+    struct histories *h = s->histories;
+    if (h == NULL)
+        return;
+    workers_free(h->git.workers);
+    cleanup_fd(&h->dir_fd);
+    free(h);
+    s->histories = NULL;
+}
+
+/* ---- one of them ---- */
+
+struct sandbox_history *history_of(struct sandbox *sb)
+{
+    struct histories *all = sb->owner->histories;
+    if (!all->on || sb->gone)
+        return NULL;
+    if (sb->history == NULL) {
+        sb->history = calloc(1, sizeof(*sb->history));
+        if (sb->history == NULL)
+            abort();
+    }
+    return sb->history;
+}
+
+void sandbox_history_free(struct sandbox_history *h)
+{
+    free(h);
+}
+
+int history_find(struct sandboxes *s, const char *workspace, const char *name,
+                 struct sandbox **ret_sandbox, struct error *err)
+{
+    struct sandbox *sb = sandbox_find(s, workspace, name, err);
+    if (sb == NULL)
+        return -1;
+    if (history_of(sb) == NULL)
+        return error_set(err, ERROR_HISTORY_DISABLED, "no history is kept of \"%s\": %s", sb->name,
+                         s->histories->why_off);
+    if (ret_sandbox != NULL) {
+        sandbox_hold(sb);
+        *ret_sandbox = sb;
+    }
+    return 0;
 }
 
 bool history_enabled(struct sandboxes *s, const char *workspace, const char *name)
 {
+    struct sandbox *sb = sandbox_find(s, workspace, name, NULL);
+    return sb != NULL && history_of(sb) != NULL;
+}
+
+/* Sees to it that what waits to be looked into is looked into now, and waits for that. */
+static int hurry(struct sandbox *sb, struct error *err)
+{
+    struct sandbox_history *h = sb->history;
+    while (h->waiting) {
+        h->hurry = true;
+        co_cond_wake_all(&h->hurried);
+        if (co_cond_wait(sb->owner->loop, &h->freed, -1, err) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+static int take(struct sandbox *sb, struct error *err)
+{
+    while (sb->history->busy)
+        if (co_cond_wait(sb->owner->loop, &sb->history->freed, -1, err) < 0)
+            return -1;
+    sb->history->busy = true;
+    return 0;
+}
+
+int history_lock(struct sandbox *sb, struct error *err)
+{
+    return hurry(sb, err) < 0 ? -1 : take(sb, err);
+}
+
+void history_unlock(struct sandbox *sb)
+{
+    sb->history->busy = false;
+    co_cond_wake_all(&sb->history->freed);
+}
+
+/* ---- the repository ---- */
+
+int history_open_repository(struct sandbox *sb, struct repository *ret_repository,
+                            struct error *err)
+{
+    struct histories *all = sb->owner->histories;
+    struct sandbox_history *h = sb->history;
+    if (repository_open(&all->git, all->dir_fd, sb->id, true, !h->tidied, ret_repository, err) < 0)
+        return -1;
+    /* A repository without a commit, or one that was open when the machine went down. */
+    if (ret_repository->fd >= 0 && (!h->tidied || ret_repository->head[0] == '\0') &&
+        repository_check(ret_repository, err) > 0)
+        log_warn("sandbox %s: its history was torn, and begins anew", sb->id);
+    h->tidied = true;
+    h->packs = ret_repository->packs;
+    memcpy(h->head, ret_repository->head, GIT_NAME_SIZE);
+    h->known = true;
+    return 0;
+}
+
+struct agent_source {
+    struct history_tree *tree;
+    struct slice ignore;
+};
+
+static int list_agent(void *ctx, history_visit *visit, void *visit_ctx, struct error *err)
+{
+    struct agent_source *source = ctx;
+    struct history_listed listed = {0};
+    if (history_tree_list(source->tree, source->ignore, HISTORY_ENTRIES_MAX, visit, visit_ctx,
+                          &listed, err) < 0)
+        return -1;
+    if (listed.cut)
+        return error_set(err, ERROR_LIMIT_EXCEEDED,
+                         "there are more than %d tracked files, too many for a history",
+                         HISTORY_ENTRIES_MAX);
+    return 0;
+}
+
+static int read_agent(void *ctx, const char *const *paths, size_t count, uint64_t size_max,
+                      const struct history_sink *sink, void *sink_ctx, struct error *err)
+{
+    struct agent_source *source = ctx;
+    return history_tree_read(source->tree, paths, count, size_max, sink, sink_ctx, err);
+}
+
+int history_open_tree(struct sandbox *sb, struct history_tree **ret_tree, struct error *err)
+{
+    return history_tree_open(sb->owner, sb->workspace, sb->id, (struct slice){roots, sizeof(roots)},
+                             ret_tree, err);
+}
+
+static int commit_once(struct sandbox *sb, struct repository *r,
+                       const struct history_commit_request *request, struct arena *arena,
+                       struct manifest *ret_manifest, struct history_committed *ret_committed,
+                       struct error *err)
+{
+    _cleanup_history_tree_ struct history_tree *tree = NULL;
+    if (history_open_tree(sb, &tree, err) < 0)
+        return -1;
+    struct agent_source agent = {tree, sb->owner->histories->ignore};
+    const struct history_source source = {&agent, list_agent, read_agent};
+    return history_commit_files(r, &source, request, arena, ret_manifest, ret_committed, err);
+}
+
+/* Packs are made one behind everybody's back, one sandbox at a time. */
+static void repack(void *arg)
+{
+    struct sandbox *sb = arg;
+    struct sandboxes *s = sb->owner;
+    struct histories *all = s->histories;
+    struct error err = {0};
+    {
+        _cleanup_repository_ struct repository r = {.folder_fd = -1, .fd = -1};
+        int rc = repository_open(&all->git, all->dir_fd, sb->id, false, false, &r, &err);
+        for (int again = 1; rc == 0 && r.fd >= 0 && again > 0;) {
+            rc = repository_repack(&r, &err);
+            again = rc == 0 && repository_size(&r) > HISTORY_REPOSITORY_MAX
+                        ? repository_forget_half(&r, &err)
+                        : 0;
+            rc = again < 0 ? -1 : rc;
+        }
+        if (rc < 0 && !sb->gone && sb->status != SANDBOX_DELETING)
+            log_warn("sandbox %s: packing its history: %s", sb->id, err.message);
+    }
+    all->repacking = false;
+    sandbox_drop(sb);
+    if (--s->drivers == 0)
+        co_cond_wake_all(&s->idle);
+}
+
+static void repack_if_due(struct sandbox *sb)
+{
+    struct histories *all = sb->owner->histories;
+    struct error err;
+    if (sb->history->packs < HISTORY_PACKS_MAX || all->repacking || sb->owner->closing)
+        return;
+    sb->history->packs = 0;
+    all->repacking = true;
+    sandbox_hold(sb);
+    sb->owner->drivers++;
+    if (co_spawn(sb->owner->loop, repack, sb, NULL, &err) < 0) {
+        all->repacking = false;
+        sb->owner->drivers--;
+        sandbox_drop(sb);
+    }
+}
+
+int history_commit_now(struct sandbox *sb, struct repository *r, const char *execution,
+                       const char *message, bool even_empty, struct arena *arena,
+                       struct manifest *ret_manifest, struct history_committed *ret_committed,
+                       struct error *err)
+{
+    struct histories *all = sb->owner->histories;
+    struct sandbox_history *h = sb->history;
+    const struct history_commit_request request = {.execution = execution,
+                                                   .message = message,
+                                                   .even_empty = even_empty,
+                                                   .file_max = all->file_max,
+                                                   .total_max = HISTORY_TOTAL_MAX,
+                                                   .created_ns =
+                                                       (uint64_t)sb->created_ms * 1000000};
+    h->settled = false;
+    int rc = commit_once(sb, r, &request, arena, ret_manifest, ret_committed, err);
+    if (rc < 0 && err->code == ERROR_INTERNAL && repository_check(r, NULL) > 0) {
+        log_warn("sandbox %s: its history was torn, and begins anew", sb->id);
+        history_manifest_release(ret_manifest);
+        history_manifest_init(ret_manifest);
+        rc = commit_once(sb, r, &request, arena, ret_manifest, ret_committed, err);
+    }
+    memcpy(h->head, r->head, GIT_NAME_SIZE);
+    if (rc < 0) {
+        if (err->code == ERROR_LIMIT_EXCEEDED)
+            h->not_before_ms = loop_now(sb->owner->loop) + TOO_MUCH_MS;
+        return -1;
+    }
+    h->settled = true;
+    h->packs += ret_committed->made;
+    repack_if_due(sb);
+    return 0;
+}
+
+/* ---- executions ---- */
+
+void history_remember(struct sandbox *sb, const char *execution, const char *commit)
+{
+    struct error err;
+    if (executions_append(sb->owner->histories->dir_fd, sb->id, execution, commit, time_now_ms(),
+                          &err) < 0)
+        log_warn("sandbox %s: %s", sb->id, err.message);
+}
+
+/* With the lock. */
+static void look_into(struct sandbox *sb, const char *execution)
+{
+    _cleanup_repository_ struct repository r = {.folder_fd = -1, .fd = -1};
+    _cleanup_manifest_ struct manifest m;
+    struct history_committed committed = {0};
+    struct error err = {0};
+    struct arena *arena = arena_new();
+    history_manifest_init(&m);
+    if (sb->gone || sb->status != SANDBOX_RUNNING)
+        sb->history->settled = false;
+    else if (history_open_repository(sb, &r, &err) < 0 ||
+             history_commit_now(sb, &r, execution, HISTORY_MESSAGE, false, arena, &m, &committed,
+                                &err) < 0) {
+        if (sb->status == SANDBOX_RUNNING && !sb->gone)
+            log_warn("sandbox %s: history: %s", sb->id, err.message);
+        history_remember(sb, execution, EXECUTION_PENDING);
+    } else {
+        history_remember(sb, execution, r.head);
+    }
+    arena_free(arena);
+}
+
+/* A look at the files on a coroutine of its own: whoever waits for it may go, it goes on. */
+struct look {
+    struct sandbox *sb;
+    char execution[EXECUTION_ID_SIZE];
+    bool soon;
+    bool done;
+    unsigned refs;
+    struct co_cond ended;
+};
+
+static void look_drop(struct look *look)
+{
+    if (--look->refs == 0)
+        free(look);
+}
+
+static void look(void *arg)
+{
+    struct look *l = arg;
+    struct sandbox *sb = l->sb;
+    struct sandboxes *s = sb->owner;
+    struct error err;
+    if (l->soon && !sb->history->hurry)
+        co_cond_wait(s->loop, &sb->history->hurried, SOON_MS, &err);
+    int rc = take(sb, &err);
+    if (l->soon)
+        sb->history->looker = co_self(s->loop);
+    if (rc == 0 && !sb->gone && sb->status != SANDBOX_DELETING)
+        look_into(sb, l->execution);
+    if (l->soon) {
+        sb->history->waiting = sb->history->hurry = false;
+        sb->history->looker = NULL;
+    }
+    if (rc == 0)
+        history_unlock(sb);
+    l->done = true;
+    co_cond_wake_all(&l->ended);
+    look_drop(l);
+    sandbox_drop(sb);
+    if (--s->drivers == 0)
+        co_cond_wake_all(&s->idle);
+}
+
+static void start_look(struct sandbox *sb, const char *execution, bool soon)
+{
+    struct look *l = calloc(1, sizeof(*l));
+    struct error err;
+    if (l == NULL)
+        abort();
+    *l = (struct look){.sb = sb, .soon = soon, .refs = 2};
+    snprintf(l->execution, sizeof(l->execution), "%s", execution);
+    sandbox_hold(sb);
+    sb->owner->drivers++;
+    sb->history->waiting |= soon;
+    if (co_spawn(sb->owner->loop, look, l, NULL, &err) < 0) {
+        log_warn("sandbox %s: history: %s", sb->id, err.message);
+        sb->history->waiting &= !soon;
+        sb->owner->drivers--;
+        sandbox_drop(sb);
+        l->done = true;
+        l->refs--;
+    }
+    while (!soon && !l->done)
+        if (co_cond_wait(sb->owner->loop, &l->ended, -1, &err) < 0)
+            break;
+    look_drop(l);
+}
+
+static void close_run(struct sandbox_history *h, const char *execution)
+{
+    for (unsigned i = 0; i < h->open_count; i++)
+        if (strcmp(h->open[i], execution) == 0) {
+            memmove(h->open[i], h->open[--h->open_count], EXECUTION_ID_SIZE);
+            return;
+        }
+}
+
+static bool is_open(const struct sandbox_history *h, const char *execution)
+{
+    for (unsigned i = 0; i < h->open_count; i++)
+        if (strcmp(h->open[i], execution) == 0)
+            return true;
     return false;
 }
 
-static int not_yet(struct error *err)
+int history_settle(struct sandbox *sb, struct error *err)
 {
-    return error_set(err, ERROR_HISTORY_DISABLED, "this server keeps no history");
+    const struct sandbox_history *h = sb->history;
+    if (h == NULL || !h->waiting || h->looker == co_self(sb->owner->loop))
+        return 0;
+    return hurry(sb, err);
+}
+
+void history_run_started(struct sandbox *sb, const char *execution)
+{
+    struct sandbox_history *h = history_of(sb);
+    if (h == NULL)
+        return;
+    history_remember(sb, execution, EXECUTION_PENDING);
+    if (h->open_count == HISTORY_OPEN_MAX)
+        close_run(h, h->open[0]);
+    snprintf(h->open[h->open_count++], EXECUTION_ID_SIZE, "%s", execution);
+}
+
+void history_run_ended(struct sandbox *sb, const char *execution, bool dirty)
+{
+    struct sandbox_history *h = history_of(sb);
+    struct error err;
+    if (h == NULL || execution == NULL)
+        return;
+    close_run(h, execution);
+    if (h->settled && !dirty) {
+        /* What is being committed right now may be what it has changed. */
+        while (h->busy)
+            if (co_cond_wait(sb->owner->loop, &h->freed, -1, &err) < 0)
+                break;
+        if (!sb->gone)
+            history_remember(sb, execution, h->head);
+    } else if (h->settled) {
+        start_look(sb, execution, false);
+    } else {
+        history_remember(sb, execution, EXECUTION_PENDING);
+        if (!h->waiting && loop_now(sb->owner->loop) >= h->not_before_ms)
+            start_look(sb, execution, true);
+    }
+}
+
+void history_process_seen(struct sandbox *sb, const struct agent_process *process)
+{
+    if (sb->history == NULL || process->execution == NULL || process->ended_ms == 0 ||
+        !is_open(sb->history, process->execution))
+        return;
+    history_run_ended(sb, process->execution, process->clean != 1);
+}
+
+void history_run_end(struct sandboxes *s, const char *workspace, const char *name,
+                     const char *execution, bool dirty)
+{
+    struct sandbox *sb = sandbox_find(s, workspace, name, NULL);
+    if (sb == NULL)
+        return;
+    sandbox_hold(sb);
+    history_run_ended(sb, execution, dirty);
+    sandbox_drop(sb);
+}
+
+/* ---- clones, and the end ---- */
+
+void history_forget(struct sandbox *sb)
+{
+    struct histories *all = sb->owner->histories;
+    struct error err;
+    if (sb->history != NULL) {
+        sb->history->hurry = true;
+        co_cond_wake_all(&sb->history->hurried);
+        if (take(sb, &err) == 0)
+            history_unlock(sb);
+    }
+    history_folder_remove(&all->git, all->dir_fd, sb->id);
+}
+
+void history_inherit(struct sandbox *sb, const char *source_id)
+{
+    struct histories *all = sb->owner->histories;
+    struct sandbox *source;
+    struct error err = {0};
+    HASH_FIND(by_id, sb->owner->ids, source_id, strlen(source_id), source);
+    bool locked = source != NULL && source->history != NULL && !source->gone;
+    if (locked) {
+        sandbox_hold(source);
+        if (take(source, &err) < 0) {
+            sandbox_drop(source);
+            return;
+        }
+    }
+    if (history_folder_copy(&all->git, all->dir_fd, source_id, sb->id, &err) < 0)
+        log_warn("sandbox %s: it has no history of its source: %s", sb->id, err.message);
+    if (locked) {
+        history_unlock(source);
+        sandbox_drop(source);
+    }
+}
+
+/* ---- questions ---- */
+
+/* Those that nobody has waited for, and that have ended since. */
+static void close_open_runs(struct sandbox *sb)
+{
+    struct agent_process *items;
+    size_t count;
+    if (sb->history->open_count == 0 || sb->status != SANDBOX_RUNNING)
+        return;
+    struct arena *arena = arena_new();
+    if (sandbox_process_list(sb->owner, sb->workspace, sb->id, arena, &items, &count, NULL) == 0)
+        for (size_t i = 0; i < count && i < PROCESSES_LOOKED_AT; i++)
+            history_process_seen(sb, &items[i]);
+    arena_free(arena);
+}
+
+int history_begin_question(struct sandbox *sb, struct repository *ret_repository, struct error *err)
+{
+    close_open_runs(sb);
+    if (history_lock(sb, err) < 0)
+        return -1;
+    if (history_open_repository(sb, ret_repository, err) < 0) {
+        history_unlock(sb);
+        return -1;
+    }
+    int rc = 0;
+    if (ret_repository->head[0] == '\0' && sb->status == SANDBOX_RUNNING) {
+        struct history_committed committed;
+        struct arena *arena = arena_new();
+        _cleanup_manifest_ struct manifest m;
+        history_manifest_init(&m);
+        rc = history_commit_now(sb, ret_repository, NULL, NULL, false, arena, &m, &committed, err);
+        arena_free(arena);
+    } else if (ret_repository->head[0] == '\0') {
+        rc = repository_make(ret_repository, err);
+        if (rc == 0)
+            rc = history_commit_nothing(ret_repository, err);
+        memcpy(sb->history->head, ret_repository->head, GIT_NAME_SIZE);
+    }
+    if (rc < 0) {
+        repository_close(ret_repository);
+        history_unlock(sb);
+    }
+    return rc;
 }
 
 int history_list(struct sandboxes *s, const char *workspace, const char *name, size_t limit,
                  size_t offset, struct arena *arena, struct history_page *ret_page,
                  struct error *err)
 {
-    return not_yet(err);
+    _cleanup_repository_ struct repository r = {.folder_fd = -1, .fd = -1};
+    struct sandbox *sb;
+    if (history_find(s, workspace, name, &sb, err) < 0)
+        return -1;
+    int rc = history_begin_question(sb, &r, err);
+    if (rc == 0) {
+        /* Commits do not change: who only reads is in nobody's way. */
+        history_unlock(sb);
+        rc = repository_log(&r, limit, offset, arena, ret_page, err);
+    }
+    sandbox_drop(sb);
+    return rc;
+}
+
+static int diff_executions(struct repository *r, const char *from, const char *to,
+                           struct arena *arena, struct history_diff *ret_diff, struct error *err)
+{
+    char ids[2][EXECUTION_ID_SIZE], commits[2][GIT_NAME_SIZE];
+    if (to == NULL) {
+        memcpy(commits[1], r->head, GIT_NAME_SIZE);
+        if (repository_execution_of(r, r->head, ids[1], err) < 0)
+            return -1;
+    } else if (execution_normalize(to, ids[1], err) < 0 ||
+               repository_resolve(r, ids[1], commits[1], err) < 0) {
+        return -1;
+    }
+    if (from == NULL) {
+        if (repository_parent(r, commits[1], commits[0], err) < 0 ||
+            repository_execution_of(r, commits[0], ids[0], err) < 0)
+            return -1;
+    } else if (execution_normalize(from, ids[0], err) < 0 ||
+               repository_resolve(r, ids[0], commits[0], err) < 0) {
+        return -1;
+    }
+    struct history_diff diff = {.from = arena_strdup(arena, ids[0]),
+                                .to = arena_strdup(arena, ids[1])};
+    if (repository_diff(r, commits[0], commits[1], arena, &diff, err) < 0)
+        return -1;
+    *ret_diff = diff;
+    return 0;
 }
 
 int history_diff(struct sandboxes *s, const char *workspace, const char *name, const char *from,
                  const char *to, struct arena *arena, struct history_diff *ret_diff,
                  struct error *err)
 {
-    return not_yet(err);
-}
-
-int history_rollback(struct sandboxes *s, const char *workspace, const char *name,
-                     const char *execution, struct arena *arena,
-                     struct history_rollback *ret_rollback, struct error *err)
-{
-    return not_yet(err);
+    _cleanup_repository_ struct repository r = {.folder_fd = -1, .fd = -1};
+    char ignored_id[EXECUTION_ID_SIZE];
+    struct sandbox *sb;
+    if ((from != NULL && execution_normalize(from, ignored_id, err) < 0) ||
+        (to != NULL && execution_normalize(to, ignored_id, err) < 0) ||
+        history_find(s, workspace, name, &sb, err) < 0)
+        return -1;
+    int rc = history_begin_question(sb, &r, err);
+    if (rc == 0) {
+        history_unlock(sb);
+        rc = diff_executions(&r, from, to, arena, ret_diff, err);
+    }
+    sandbox_drop(sb);
+    return rc;
 }

@@ -49,8 +49,9 @@ void history_run_begin(char ret_execution[EXECUTION_ID_SIZE]);
  * is logged and made good by the next execution: a command is not worse for a history that cannot
  * be written.
  *
- * sandbox_exec() and its kin, terminals apart, do this by themselves; this is for what is run in
- * other ways (code).
+ * sandbox_exec() and its kin, terminals apart, do this by themselves, and tell the id in
+ * struct agent_process; this is for what is run in other ways (code). The first execution of a
+ * sandbox is looked into behind its back: whoever has business with the sandbox next waits for it.
  */
 void history_run_end(struct sandboxes *s, const char *workspace, const char *name,
                      const char *execution, bool dirty);

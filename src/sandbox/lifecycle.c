@@ -18,6 +18,7 @@
 #include "base/timetext.h"
 #include "image/image.h"
 #include "loop/co.h"
+#include "sandbox/history_state.h"
 #include "sandbox/state.h"
 
 enum {
@@ -242,6 +243,7 @@ static void drive_delete(struct sandbox *sb)
         return;
     }
     metrics_forget(sb);
+    history_forget(sb);
     egress_forget(sb);
     network_log_forget(sb);
     sb->unclaimed = false; /* it went with the rest */

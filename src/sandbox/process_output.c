@@ -18,6 +18,7 @@
 #include "loop/co.h"
 #include "loop/net.h"
 #include "sandbox/command_limits.h"
+#include "sandbox/history_state.h"
 #include "sandbox/process_ref.h"
 #include "sandbox/state.h"
 
@@ -174,6 +175,7 @@ int process_output_exec(struct sandboxes *s, const char *workspace, const char *
     request.flags = (request.flags & ~(uint64_t)EXEC_WAIT) | EXEC_FOLLOW;
     if (begin(o, &agent_exec_schema, &request, arena, ret_process, err) < 0)
         return -1;
+    history_run_started(o->sb, request.execution);
     *ret_output = steal_ptr(o);
     return 0;
 }
@@ -223,6 +225,7 @@ static int take_event(struct process_output *o, const struct frame_header *heade
             return -1;
         event->kind = OUTPUT_END;
         o->ended = true;
+        history_process_seen(o->sb, &event->process);
         return 0;
     }
 }

@@ -10,6 +10,7 @@
 #include "base/cleanup.h"
 #include "base/limits.h"
 #include "sandbox/command_limits.h"
+#include "sandbox/history_state.h"
 #include "sandbox/process_ref.h"
 #include "sandbox/state.h"
 
@@ -106,6 +107,11 @@ int process_exec_request(struct sandbox *sb, const char *actor, const struct age
     request.timeout_ms = trust_timeout_ms(&sb->security, exec->timeout_ms);
     /* … and what it leaves in the background has no more time than it had. */
     request.limits.time_ms = trust_timeout_ms(&sb->security, exec->limits.time_ms);
+    if (request.execution == NULL) {
+        char *execution = arena_alloc(arena, EXECUTION_ID_SIZE);
+        history_run_begin(execution);
+        request.execution = execution;
+    }
     tally_command(sb);
     if (sb->security.log_all_commands)
         sandbox_audit(sb, actor, &request);
@@ -145,12 +151,14 @@ int sandbox_exec(struct sandboxes *s, const char *workspace, const char *name, c
         sandbox_agent(s, workspace, name, &sb, &channel, err) < 0 ||
         process_exec_request(sb, actor, exec, arena, &request, err) < 0)
         return -1;
-    if (!(request.flags & EXEC_WAIT))
-        return channel_call(channel, &agent_exec_schema, &request, &agent_process_schema, arena,
-                            ret_process, ANSWER_MS, err);
-    return name_timeout(channel_call(channel, &agent_exec_schema, &request, &agent_process_schema,
-                                     arena, ret_process, wait_ms, err),
-                        wait_ms, err);
+    bool waits = request.flags & EXEC_WAIT;
+    int rc = channel_call(channel, &agent_exec_schema, &request, &agent_process_schema, arena,
+                          ret_process, waits ? wait_ms : ANSWER_MS, err);
+    if (rc == 0 && waits)
+        history_run_ended(sb, request.execution, ret_process->clean != 1);
+    else if (rc == 0 || (waits && err->code == ERROR_TIMEOUT))
+        history_run_started(sb, request.execution);
+    return waits ? name_timeout(rc, wait_ms, err) : rc;
 }
 
 /* A request that is answered with one process. */
@@ -164,8 +172,11 @@ static int ask_process(struct sandboxes *s, const char *workspace, const char *n
     if (process_ref(process, &request, err) < 0 ||
         sandbox_agent(s, workspace, name, &sb, &channel, err) < 0)
         return -1;
-    return channel_call(channel, schema, &request, &agent_process_schema, arena, ret_process,
-                        timeout_ms, err);
+    if (channel_call(channel, schema, &request, &agent_process_schema, arena, ret_process,
+                     timeout_ms, err) < 0)
+        return -1;
+    history_process_seen(sb, ret_process);
+    return 0;
 }
 
 int sandbox_process_get(struct sandboxes *s, const char *workspace, const char *name,
@@ -233,8 +244,11 @@ int sandbox_process_stop(struct sandboxes *s, const char *workspace, const char 
         sandbox_agent(s, workspace, name, &sb, &channel, err) < 0)
         return -1;
     struct agent_stop request = {.pid = ref.pid, .name = ref.name, .grace_ms = grace_ms};
-    return channel_call(channel, &agent_stop_schema, &request, &agent_process_schema, arena,
-                        ret_process, (int64_t)grace_ms + STOP_MARGIN_MS, err);
+    if (channel_call(channel, &agent_stop_schema, &request, &agent_process_schema, arena,
+                     ret_process, (int64_t)grace_ms + STOP_MARGIN_MS, err) < 0)
+        return -1;
+    history_process_seen(sb, ret_process);
+    return 0;
 }
 
 /* --- what was kept of the output --- */

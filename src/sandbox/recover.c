@@ -17,6 +17,7 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "loop/co.h"
+#include "sandbox/history_state.h"
 #include "sandbox/state.h"
 
 struct found {
@@ -258,6 +259,7 @@ int sandboxes_recover(struct sandboxes *s, struct error *err)
         pools_load(s, err) < 0)
         return -1;
 
+    histories_start(s);
     struct census census = {0};
     if (s->provider->ops->list(s->provider, census_add, &census, err) < 0) {
         census_release(&census);
@@ -389,9 +391,10 @@ int sandboxes_new(struct loop *loop, struct store *store, int data_dir_fd,
     s->networks.run_fd = -1;
     struct provider_events events = {.exited = on_exited, .reconnected = on_reconnected, .ctx = s};
     if (pools_new(s, err) < 0 || metrics_new(s, data_dir_fd, err) < 0 ||
-        egress_link_open(s, data_dir_fd, err) < 0 ||
+        histories_new(s, data_dir_fd, err) < 0 || egress_link_open(s, data_dir_fd, err) < 0 ||
         provider_native_new(loop, data_dir_fd, &events, &s->provider, err) < 0) {
         egress_link_free(s);
+        histories_free(s);
         metrics_free(s);
         pools_free(s);
         free(s);
@@ -421,6 +424,7 @@ void sandboxes_free(struct sandboxes *s)
     reaper_free(s);
     pools_free(s);
     metrics_free(s);
+    histories_free(s);
     egress_link_free(s);
     s->provider->ops->free(s->provider);
     free(s);

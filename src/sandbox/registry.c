@@ -16,6 +16,7 @@
 #include "base/cleanup.h"
 #include "base/limits.h"
 #include "base/timetext.h"
+#include "sandbox/history_state.h"
 #include "sandbox/metadata.h"
 
 static const char *const status_texts[] = {
@@ -51,6 +52,7 @@ static void sandbox_free(struct sandbox *sb)
     free(sb->events);
     sandbox_free_notes(sb);
     free(sb->usage);
+    sandbox_history_free(sb->history);
     free(sb->id);
     free(sb->workspace);
     free(sb->name);

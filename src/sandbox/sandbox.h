@@ -113,6 +113,8 @@ int sandboxes_new(struct loop *loop, struct store *store, int data_dir_fd,
  * is (sandbox/machine.h's). "": as it is. */
 int sandboxes_set_capacity(struct sandboxes *s, const char *overcommit, const char *capacity,
                            struct error *err);
+/* Before sandboxes_recover(): no history is kept of any. */
+void sandboxes_set_history(struct sandboxes *s, bool on);
 /* On a coroutine, before serving: loads the store, adopts what runs, finishes or removes what was
  * half done. */
 int sandboxes_recover(struct sandboxes *s, struct error *err);

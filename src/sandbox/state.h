@@ -99,8 +99,9 @@ struct sandbox {
     size_t note_count;
     size_t notes_unsaved; /* the last so many are not in the store yet */
     unsigned log_followers;
-    unsigned agents;     /* how many it has had: each start brings a new one */
-    struct usage *usage; /* metrics.c's; NULL before the first sample */
+    unsigned agents;                 /* how many it has had: each start brings a new one */
+    struct usage *usage;             /* metrics.c's; NULL before the first sample */
+    struct sandbox_history *history; /* history.c's; NULL before it is needed */
     struct tally tally;
     struct life life;
 
@@ -207,6 +208,7 @@ struct sandboxes {
     unsigned starting; /* sandboxes that somebody waits for */
     unsigned clones;   /* sandboxes with a clone_of */
     struct pools *pools;
+    struct histories *histories;
     struct networks networks;
 };
 

@@ -263,6 +263,7 @@ static const struct wire_field exec_fields[] = {
     U64(14, struct agent_exec, limits.processes),
     U64(15, struct agent_exec, limits.output_bytes),
     U64(16, struct agent_exec, limits.open_files),
+    STR(17, struct agent_exec, execution, EXECUTION_ID_MAX),
 };
 SCHEMA(agent_exec_schema, AGENT_EXEC, struct agent_exec, exec_fields);
 
@@ -293,6 +294,7 @@ static const struct wire_field process_fields[] = {
     U64(16, struct agent_process, restarts),
     U64(17, struct agent_process, max_restarts),
     U64(18, struct agent_process, clean),
+    STR(19, struct agent_process, execution, EXECUTION_ID_MAX),
 };
 SCHEMA(agent_process_schema, AGENT_PROCESS, struct agent_process, process_fields);
 

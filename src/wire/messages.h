@@ -474,6 +474,7 @@ struct agent_exec {
     struct slice stdin_data; /* with EXEC_STDIN: what it reads first; at most PROCESS_INPUT_CHUNK */
     uint64_t max_restarts;   /* with EXEC_RESTART; RESTARTS_UNLIMITED: no limit */
     struct command_limits limits; /* UNAVAILABLE when they need groups that nobody handed over */
+    const char *execution; /* what cellad calls it; told back in AGENT_PROCESS. NULL: nothing */
 };
 
 enum process_state {
@@ -512,7 +513,8 @@ struct agent_process {
     uint64_t flags;   /* as it was started; EXEC_STDIN only while its stdin is open */
     uint64_t restarts;
     uint64_t max_restarts;
-    uint64_t clean; /* of one that has ended, as struct agent_clean's */
+    uint64_t clean;        /* of one that has ended, as struct agent_clean's */
+    const char *execution; /* as it was started with; NULL: without */
 };
 
 /*

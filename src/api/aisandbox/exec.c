@@ -191,6 +191,7 @@ int aisandbox_exec(struct http_exchange *x, const struct route_params *params, v
                             AISANDBOX_USER, run.files, run.file_count, arena, err) < 0)
         return -1;
     history_run_begin(id);
+    run.exec.execution = id;
     run.kills_before = sandbox_memory_kills(run.sandboxes, run.workspace, run.info.id, false);
     if (sandbox_exec(run.sandboxes, run.workspace, run.info.id, call->principal.name, &run.exec, -1,
                      arena, &process, err) < 0)

@@ -77,6 +77,8 @@ void process_json(struct arena *arena, yyjson_mut_doc *doc, yyjson_mut_val *obje
         yyjson_mut_obj_add_bool(doc, object, "outOfMemory", true);
     /* A name that is no UTF-8 was never given: what comes from the agent may be anything. */
     json_add_lossy(doc, object, "name", slice_of(process->name != NULL ? process->name : ""));
+    if (process->execution != NULL)
+        json_add_lossy(doc, object, "executionId", slice_of(process->execution));
     yyjson_mut_obj_add_bool(doc, object, "keepAlive", process->flags & EXEC_KEEP_ALIVE);
     yyjson_mut_obj_add_bool(doc, object, "stdin", process->flags & EXEC_STDIN);
     bool restarts = process->flags & EXEC_RESTART;

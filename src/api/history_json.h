@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* The shapes of histories, which every API of ours that has one gives the same. Paths and texts of
+ * diffs are a sandbox's bytes: what is not UTF-8 in them is U+FFFD here. */
+
+#include "api/call.h"
+#include "sandbox/history.h"
+
+/* "history": [{id, commitId, timestamp, message, files}], and "more" when there are older ones. */
+void history_page_json(struct arena *arena, yyjson_mut_doc *doc, yyjson_mut_val *root,
+                       const struct history_page *page);
+/* "diff": {path: text}, and "truncated" when something was too much. */
+void history_diff_json(yyjson_mut_doc *doc, yyjson_mut_val *root, const struct history_diff *diff);
+/* "files", and "filesTruncated". */
+void history_files_json(yyjson_mut_doc *doc, yyjson_mut_val *root, const struct slice *files,
+                        size_t count, bool cut);

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * The git program as a child: plumbing commands on a bare repository, fed and read by a coroutine
+ * that never blocks the loop. git sees nothing of the user's or the machine's configuration, no
+ * home, no hooks, no terminal, and no descriptor but its own three.
+ *
+ * Whatever is passed as an argument is ours or was checked (hexadecimal names, numbers); paths of a
+ * sandbox's files only go through stdin, quoted, and come back with NULs behind them.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+#include "base/buf.h"
+#include "base/error.h"
+#include "base/slice.h"
+#include "loop/loop.h"
+#include "loop/work.h"
+
+enum { GIT_NAME_LEN = 40, GIT_NAME_SIZE = GIT_NAME_LEN + 1 }; /* of an object, in hexadecimal */
+
+struct git_program {
+    struct loop *loop;
+    struct workers *workers; /* they start children */
+    char path[256];
+};
+
+/* Looks for git where programs are. FILE_NOT_FOUND says what to install. */
+int git_program_find(char out[256], struct error *err);
+
+struct git { /* a child; start from a zeroed struct and git_end() it */
+    struct loop *loop;
+    pid_t pid;   /* 0: none */
+    int in, out; /* its stdin and stdout; -1: closed */
+    int pidfd;
+    int messages;        /* what it says on stderr */
+    bool quiet;          /* its end is not worth a word: somebody else has ended it */
+    struct buf pending;  /* to be written */
+    struct buf received; /* read, and not taken yet */
+    size_t taken;        /* … but for so much of it */
+    bool ended;          /* there is no more to read */
+};
+
+/* argv: the command and its arguments, NULL at the end. */
+int git_start(struct git_program *program, int repository_fd, const char *const argv[],
+              struct git *ret_git, struct error *err);
+
+/* To its stdin: collected, and sent when there is enough, or with git_flush(). */
+int git_put(struct git *git, const void *data, size_t len, struct error *err);
+int git_puts(struct git *git, const char *text, struct error *err);
+int git_flush(struct git *git, struct error *err);
+/* There is no more for it to read. */
+int git_close_input(struct git *git, struct error *err);
+
+/* Up to a mark that is a byte, without it, valid until the next call. 1: there it is; 0: the end of
+ * output came before, and nothing but it. PAYLOAD_TOO_LARGE past `max` bytes. */
+int git_until(struct git *git, char mark, size_t max, struct slice *ret_text, struct error *err);
+/* At most `max` bytes, whatever is there, valid until the next call; an empty slice at the end. */
+int git_some(struct git *git, size_t max, struct slice *ret_data, struct error *err);
+
+/* Waits for its end, which has to be a good one: INTERNAL with its words, QUOTA_EXCEEDED when the
+ * disk is full. What it still writes to stdout is dropped. */
+int git_finish(struct git *git, struct error *err);
+/* Kills what still runs. Fine on one that never was. */
+void git_end(struct git *git);
+#define _cleanup_git_ __attribute__((cleanup(git_end)))
+
+/* One command whose output is one line, or none: ret_line of GIT_NAME_SIZE or more bytes. */
+int git_line(struct git_program *program, int repository_fd, const char *const argv[],
+             char *ret_line, size_t size, struct error *err);

@@ -1,0 +1,446 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* The folder of a history, and its manifest. */
+
+#include "sandbox/history_repo.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/limits.h"
+#include "sandbox/history_import.h"
+
+enum {
+    MANIFEST_MAX = 256 << 20,
+    READ_SIZE = 1 << 20,
+    ATTRIBUTES_MAX = 64 << 20,
+};
+
+static const char repository_name[] = "repository";
+static const char new_name[] = "repository.new";
+static const char torn_name[] = "repository.torn";
+
+/* ---- opening ---- */
+
+static int open_folder(int dir_fd, const char *name)
+{
+    return openat(dir_fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+}
+
+/* A ref is a file of one line, as long as nobody packs refs, which nobody does. */
+static void read_head(int fd, char ret_head[GIT_NAME_SIZE])
+{
+    char text[GIT_NAME_SIZE + 1] = "";
+    _cleanup_fd_ int file = openat(fd, HISTORY_BRANCH, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    ssize_t n = file < 0 ? 0 : read(file, text, GIT_NAME_SIZE);
+    text[n == GIT_NAME_SIZE && text[GIT_NAME_LEN] == '\n' ? GIT_NAME_LEN : 0] = '\0';
+    memcpy(ret_head, git_name_valid(text) ? text : "", git_name_valid(text) ? GIT_NAME_SIZE : 1);
+}
+
+static void remove_matching(int fd, const char *folder, const char *begin, const char *end)
+{
+    int sub = open_folder(fd, folder);
+    _cleanup_dir_ DIR *dir = sub < 0 ? NULL : fdopendir(sub);
+    if (dir == NULL && sub >= 0)
+        close(sub);
+    const struct dirent *entry;
+    while (dir != NULL && (entry = readdir(dir)) != NULL) {
+        size_t len = strlen(entry->d_name), tail = strlen(end);
+        if (strncmp(entry->d_name, begin, strlen(begin)) == 0 && len >= tail &&
+            strcmp(entry->d_name + len - tail, end) == 0 && entry->d_name[0] != '.')
+            unlinkat(dirfd(dir), entry->d_name, 0);
+    }
+}
+
+/* What a git that was killed leaves: locks that would keep the next one out, and half files. */
+static void tidy_up(int fd)
+{
+    remove_matching(fd, "refs/heads", "", ".lock");
+    remove_matching(fd, ".", "", ".lock");
+    remove_matching(fd, ".", "fast_import_crash_", "");
+    remove_matching(fd, "objects/pack", "tmp_", "");
+    remove_matching(fd, "objects/pack", ".tmp", "");
+}
+
+static unsigned count_packs(int fd, uint64_t *bytes)
+{
+    unsigned count = 0;
+    int sub = open_folder(fd, "objects/pack");
+    _cleanup_dir_ DIR *dir = sub < 0 ? NULL : fdopendir(sub);
+    if (dir == NULL && sub >= 0)
+        close(sub);
+    const struct dirent *entry;
+    while (dir != NULL && (entry = readdir(dir)) != NULL) {
+        struct stat st;
+        const char *dot = strrchr(entry->d_name, '.');
+        count += dot != NULL && strcmp(dot, ".pack") == 0;
+        if (bytes != NULL && fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+            S_ISREG(st.st_mode))
+            *bytes += (uint64_t)st.st_size;
+    }
+    return count;
+}
+
+struct opening {
+    struct repository *r;
+    int histories_fd;
+    const char *id;
+    bool make, tidy;
+    struct error *err;
+    int rc;
+};
+
+static void open_on_worker(void *arg)
+{
+    struct opening *o = arg;
+    struct repository *r = o->r;
+    if (o->make && mkdirat(o->histories_fd, o->id, 0700) < 0 && errno != EEXIST) {
+        o->rc = error_sys(o->err, "making the history of %s", o->id);
+        return;
+    }
+    r->folder_fd = open_folder(o->histories_fd, o->id);
+    if (r->folder_fd < 0) {
+        o->rc = error_sys(o->err, "opening the history of %s", o->id);
+        return;
+    }
+    r->fd = open_folder(r->folder_fd, repository_name);
+    if (r->fd < 0 && errno != ENOENT) {
+        o->rc = error_sys(o->err, "opening the history of %s", o->id);
+        return;
+    }
+    if (r->fd >= 0 && o->tidy)
+        tidy_up(r->fd);
+    if (r->fd >= 0) {
+        read_head(r->fd, r->head);
+        r->packs = count_packs(r->fd, NULL);
+    }
+}
+
+int repository_open(struct git_program *git, int histories_fd, const char *id, bool make, bool tidy,
+                    struct repository *ret_repository, struct error *err)
+{
+    struct repository r = {.git = git, .folder_fd = -1, .fd = -1};
+    struct opening opening = {&r, histories_fd, id, make, tidy, err, 0};
+    workers_run(git->workers, open_on_worker, &opening);
+    if (opening.rc < 0) {
+        repository_close(&r);
+        return -1;
+    }
+    *ret_repository = r;
+    return 0;
+}
+
+void repository_close(struct repository *r)
+{
+    if (r->git == NULL)
+        return;
+    cleanup_fd(&r->folder_fd);
+    cleanup_fd(&r->fd);
+    *r = (struct repository){.folder_fd = -1, .fd = -1};
+}
+
+/* ---- making ---- */
+
+static int write_file(int dir_fd, const char *name, const char *text)
+{
+    _cleanup_fd_ int fd =
+        openat(dir_fd, name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+    size_t len = strlen(text);
+    return fd >= 0 && write(fd, text, len) == (ssize_t)len ? 0 : -1;
+}
+
+/* What `git init --bare` would make, without what nobody needs: no hooks, no description. */
+static int make_files(int fd)
+{
+    static const char *const folders[] = {"objects", "objects/pack", "objects/info", "refs",
+                                          "refs/heads"};
+    for (size_t i = 0; i < ARRAY_LEN(folders); i++)
+        if (mkdirat(fd, folders[i], 0700) < 0 && errno != EEXIST)
+            return -1;
+    if (write_file(fd, "HEAD", "ref: " HISTORY_BRANCH "\n") < 0)
+        return -1;
+    return write_file(fd, "config", "[core]\n\trepositoryformatversion = 0\n\tbare = true\n");
+}
+
+static void make_on_worker(void *arg)
+{
+    struct opening *o = arg;
+    struct repository *r = o->r;
+    if (mkdirat(r->folder_fd, new_name, 0700) < 0 && errno != EEXIST) {
+        o->rc = error_sys(o->err, "making a repository");
+        return;
+    }
+    _cleanup_fd_ int fd = open_folder(r->folder_fd, new_name);
+    if (fd < 0 || make_files(fd) < 0 ||
+        renameat(r->folder_fd, new_name, r->folder_fd, repository_name) < 0) {
+        o->rc = error_sys(o->err, "making a repository");
+        return;
+    }
+    r->fd = steal_fd(&fd);
+    r->head[0] = '\0';
+}
+
+int repository_make(struct repository *r, struct error *err)
+{
+    struct opening opening = {.r = r, .err = err};
+    if (r->fd >= 0)
+        return 0;
+    workers_run(r->git->workers, make_on_worker, &opening);
+    return opening.rc;
+}
+
+/* ---- checking ---- */
+
+static void set_aside_on_worker(void *arg)
+{
+    struct repository *r = arg;
+    if (renameat(r->folder_fd, repository_name, r->folder_fd, torn_name) == 0)
+        return;
+    history_folder_unlink(r->folder_fd, torn_name);
+    renameat(r->folder_fd, repository_name, r->folder_fd, torn_name);
+}
+
+/* ---- the manifest ---- */
+
+struct manifest_file {
+    int folder_fd;
+    struct manifest *m;
+    struct buf data;
+    struct error *err;
+    int rc;
+};
+
+static int read_all(int fd, struct buf *data)
+{
+    for (;;) {
+        char *to = buf_reserve(data, READ_SIZE);
+        ssize_t n = to == NULL ? -1 : read(fd, to, READ_SIZE);
+        if (n <= 0)
+            return n < 0 ? -1 : 0;
+        buf_commit(data, (size_t)n);
+    }
+}
+
+static void load_on_worker(void *arg)
+{
+    struct manifest_file *f = arg;
+    _cleanup_fd_ int fd = openat(f->folder_fd, "manifest", O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    f->rc = fd >= 0 && read_all(fd, &f->data) == 0
+                ? history_manifest_decode((struct slice){f->data.data, f->data.len}, f->m, f->err)
+                : error_sys(f->err, "reading the list of files");
+}
+
+static void save_on_worker(void *arg)
+{
+    struct manifest_file *f = arg;
+    history_manifest_encode(f->m, &f->data);
+    f->rc = buf_check(&f->data, "the list of files", f->err);
+    if (f->rc < 0)
+        return;
+    _cleanup_fd_ int fd = openat(f->folder_fd, "manifest.new",
+                                 O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+    size_t done = 0;
+    ssize_t n = 0;
+    for (; fd >= 0 && done < f->data.len; done += (size_t)n)
+        if ((n = write(fd, f->data.data + done, f->data.len - done)) <= 0)
+            break;
+    if (fd < 0 || done < f->data.len ||
+        renameat(f->folder_fd, "manifest.new", f->folder_fd, "manifest") < 0)
+        f->rc = error_sys(f->err, "writing the list of files");
+}
+
+static int load_file(struct repository *r, struct manifest *m, struct error *err)
+{
+    struct manifest_file file = {.folder_fd = r->folder_fd, .m = m, .err = err};
+    buf_init(&file.data, MANIFEST_MAX);
+    workers_run(r->git->workers, load_on_worker, &file);
+    buf_release(&file.data);
+    return file.rc;
+}
+
+int repository_save_manifest(struct repository *r, const struct manifest *m, struct error *err)
+{
+    struct manifest_file file = {.folder_fd = r->folder_fd, .m = (struct manifest *)m, .err = err};
+    buf_init(&file.data, MANIFEST_MAX);
+    workers_run(r->git->workers, save_on_worker, &file);
+    buf_release(&file.data);
+    return file.rc;
+}
+
+static bool has_commit(struct repository *r, const char *commit)
+{
+    char line[64];
+    const char *const argv[] = {"rev-list", "--objects", "--quiet", "--max-count=1",
+                                commit,     "--",        NULL};
+    return git_name_valid(commit) && git_line(r->git, r->fd, argv, line, sizeof(line), NULL) == 0;
+}
+
+int repository_check(struct repository *r, struct error *err)
+{
+    struct error why = {0};
+    if (r->fd < 0 || has_commit(r, r->head))
+        return 0;
+    /* A ref that was never written to the disk: the manifest knows where it stood. */
+    _cleanup_manifest_ struct manifest m;
+    history_manifest_init(&m);
+    char line[64];
+    const char *const argv[] = {"update-ref", HISTORY_BRANCH, m.commit, NULL};
+    if (r->head[0] == '\0' && load_file(r, &m, &why) == 0 && has_commit(r, m.commit) &&
+        unlinkat(r->fd, HISTORY_BRANCH, 0) == 0 &&
+        git_line(r->git, r->fd, argv, line, sizeof(line), &why) == 0) {
+        memcpy(r->head, m.commit, GIT_NAME_SIZE);
+        return 0;
+    }
+    workers_run(r->git->workers, set_aside_on_worker, r);
+    cleanup_fd(&r->fd);
+    r->fd = -1;
+    r->head[0] = '\0';
+    return 1;
+}
+
+int repository_manifest(struct repository *r, struct manifest *ret_manifest, struct error *err)
+{
+    struct error why;
+    if (r->head[0] == '\0')
+        return 0;
+    if (load_file(r, ret_manifest, &why) == 0 && strcmp(ret_manifest->commit, r->head) == 0)
+        return 0;
+    history_manifest_release(ret_manifest);
+    history_manifest_init(ret_manifest);
+    return repository_tree(r, r->head, ret_manifest, err);
+}
+
+/* ---- the state of a commit ---- */
+
+/* "100644 blob 1f7a…\tworkspace/index.js" */
+static int add_line(struct manifest *m, struct slice line, struct error *err)
+{
+    enum { MODE = 6, KIND = 5, NAME_AT = MODE + 1 + KIND, PATH_AT = NAME_AT + GIT_NAME_LEN + 1 };
+    char path[PATH_BYTES_MAX + 1];
+    struct tracked item = {.type = FILE_REGULAR, .mode = 0644, .has_blob = true};
+    if (line.len <= PATH_AT || line.len - PATH_AT > PATH_BYTES_MAX ||
+        blob_name_parse(line.data + NAME_AT, item.blob) < 0)
+        return error_set(err, ERROR_INTERNAL, "git: a line that makes no sense in a tree");
+    memcpy(path, line.data + PATH_AT, line.len - PATH_AT);
+    path[line.len - PATH_AT] = '\0';
+    if (strchr(path, '/') == NULL || strcmp(path, ATTRIBUTES_PATH) == 0)
+        return 0; /* README.md, and what belongs to us */
+    if (memcmp(line.data, "120000", MODE) == 0)
+        item.type = FILE_SYMLINK, item.mode = 0777;
+    else if (memcmp(line.data, "100755", MODE) == 0)
+        item.mode = 0755;
+    item.path = path;
+    return history_manifest_add(m, &item, err);
+}
+
+static int read_tree(struct repository *r, const char *commit, struct manifest *m,
+                     struct error *err)
+{
+    _cleanup_git_ struct git git = {0};
+    const char *const argv[] = {"ls-tree", "-r", "-z", "--full-tree", commit, NULL};
+    struct slice line;
+    int got;
+    if (git_start(r->git, r->fd, argv, &git, err) < 0 || git_close_input(&git, err) < 0)
+        return -1;
+    while ((got = git_until(&git, '\0', 2 * PATH_BYTES_MAX, &line, err)) > 0)
+        if (m->count >= HISTORY_ENTRIES_MAX)
+            return error_set(err, ERROR_LIMIT_EXCEEDED, "a commit with too many files");
+        else if (add_line(m, line, err) < 0)
+            return -1;
+    if (got < 0 || git_finish(&git, err) < 0)
+        return -1;
+    history_manifest_sort(m);
+    return 0;
+}
+
+static int read_attributes(struct repository *r, const char *commit, struct buf *text,
+                           struct error *err)
+{
+    _cleanup_git_ struct git git = {0};
+    char name[GIT_NAME_SIZE + sizeof(ATTRIBUTES_PATH)];
+    snprintf(name, sizeof(name), "%s:%s", commit, ATTRIBUTES_PATH);
+    const char *const argv[] = {"cat-file", "blob", name, NULL};
+    struct slice data;
+    if (git_start(r->git, r->fd, argv, &git, err) < 0 || git_close_input(&git, err) < 0)
+        return -1;
+    do {
+        if (git_some(&git, READ_SIZE, &data, err) < 0)
+            return -1;
+        buf_add(text, data.data, data.len);
+    } while (data.len > 0);
+    if (git_finish(&git, err) < 0)
+        return -1;
+    return buf_check(text, "the list of attributes", err);
+}
+
+int repository_tree(struct repository *r, const char *commit, struct manifest *ret_manifest,
+                    struct error *err)
+{
+    _cleanup_buf_ struct buf text = BUF_INIT(ATTRIBUTES_MAX);
+    if (read_tree(r, commit, ret_manifest, err) < 0 || read_attributes(r, commit, &text, err) < 0 ||
+        attributes_apply(ret_manifest, (struct slice){text.data, text.len}, err) < 0)
+        return -1;
+    memcpy(ret_manifest->commit, commit, strlen(commit) + 1);
+    return 0;
+}
+
+/* ---- its size ---- */
+
+int repository_repack(struct repository *r, struct error *err)
+{
+    char line[256];
+    const char *const argv[] = {"-c",     "pack.windowMemory=64m",
+                                "-c",     "repack.writeBitmaps=false",
+                                "repack", "-a",
+                                "-d",     "-q",
+                                NULL};
+    return git_line(r->git, r->fd, argv, line, sizeof(line), err);
+}
+
+struct measuring {
+    int fd;
+    uint64_t bytes;
+};
+
+static void measure_on_worker(void *arg)
+{
+    struct measuring *m = arg;
+    count_packs(m->fd, &m->bytes);
+}
+
+uint64_t repository_size(struct repository *r)
+{
+    struct measuring m = {r->fd, 0};
+    workers_run(r->git->workers, measure_on_worker, &m);
+    return m.bytes;
+}
+
+/* git takes a commit that is named in this file for one without a parent. */
+int repository_forget_half(struct repository *r, struct error *err)
+{
+    char count[32], skip[48], name[GIT_NAME_SIZE], text[GIT_NAME_SIZE + 1];
+    const char *const counting[] = {"rev-list", "--count", r->head, "--", NULL};
+    if (git_line(r->git, r->fd, counting, count, sizeof(count), err) < 0)
+        return -1;
+    unsigned long commits = strtoul(count, NULL, 10);
+    if (commits < 2)
+        return 0;
+    snprintf(skip, sizeof(skip), "--skip=%lu", commits / 2 - 1 + commits % 2);
+    const char *const finding[] = {"rev-list", "--max-count=1", skip, r->head, "--", NULL};
+    if (git_line(r->git, r->fd, finding, name, sizeof(name), err) < 0)
+        return -1;
+    if (!git_name_valid(name))
+        return error_set(err, ERROR_INTERNAL, "git: no commit to begin at");
+    snprintf(text, sizeof(text), "%s\n", name);
+    if (write_file(r->fd, "shallow.new", text) < 0 ||
+        renameat(r->fd, "shallow.new", r->fd, "shallow") < 0)
+        return error_sys(err, "shortening a history");
+    return 1;
+}

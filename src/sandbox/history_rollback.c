@@ -1,0 +1,323 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Going back. First a commit of what has not been committed, then the differences between what is
+ * there and what is to be, as orders to the agent, then a commit of what came of it: so nothing is
+ * lost, and a rollback that was interrupted can be gone back from, or done again. It goes on, on a
+ * coroutine of its own, when whoever asked for it has gone.
+ */
+
+#include "sandbox/history.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/limits.h"
+#include "base/log.h"
+#include "base/timetext.h"
+#include "loop/co.h"
+#include "sandbox/file_tree.h"
+#include "sandbox/history_look.h"
+#include "sandbox/history_state.h"
+#include "sandbox/history_tree.h"
+
+enum { HEADER_MAX = 128, PIECE = 64 * 1024 };
+
+struct rollback {
+    struct sandbox *sb;
+    char target[EXECUTION_ID_SIZE];
+    struct arena *arena; /* of the answer */
+    struct history_rollback answer;
+    char saved[EXECUTION_ID_SIZE];
+    bool done;
+    int rc;
+    struct error err;
+    unsigned refs;
+    struct co_cond ended;
+};
+
+/* ---- the agent's part ---- */
+
+struct applying {
+    struct history_tree *tree;
+    struct git contents; /* cat-file --batch */
+    const struct manifest *now, *goal;
+};
+
+/* The agent wants absolute paths. */
+static int order(struct applying *a, enum history_op op, const struct tracked *item, uint64_t size,
+                 const char *target, struct error *err)
+{
+    char path[PATH_BYTES_MAX + 2];
+    snprintf(path, sizeof(path), "/%s", item->path);
+    const struct history_item ordered = {.op = op,
+                                         .path = path,
+                                         .mode = item->mode,
+                                         .uid = item->uid,
+                                         .gid = item->gid,
+                                         .size = size,
+                                         .target = target};
+    return history_tree_apply_item(a->tree, &ordered, err);
+}
+
+/* "<name> blob <size>\n", then as many bytes and a newline. */
+static int ask_content(struct applying *a, const struct tracked *item, uint64_t *ret_size,
+                       struct error *err)
+{
+    char name[GIT_NAME_SIZE + 1];
+    struct slice line;
+    blob_name_text(item->blob, name);
+    name[GIT_NAME_LEN] = '\n';
+    if (git_put(&a->contents, name, GIT_NAME_SIZE, err) < 0 || git_flush(&a->contents, err) < 0)
+        return -1;
+    int got = git_until(&a->contents, '\n', HEADER_MAX, &line, err);
+    if (got < 0)
+        return -1;
+    char text[HEADER_MAX + 1];
+    snprintf(text, sizeof(text), "%.*s", (int)(got > 0 && line.len < HEADER_MAX ? line.len : 0),
+             line.data);
+    if (strncmp(text + (text[0] != '\0' ? GIT_NAME_LEN : 0), " blob ", 6) != 0)
+        return error_set(err, ERROR_INTERNAL, "git: content of \"%.80s\" is missing", item->path);
+    *ret_size = strtoull(text + GIT_NAME_LEN + 6, NULL, 10);
+    return 0;
+}
+
+static int end_content(struct applying *a, struct error *err)
+{
+    struct slice newline;
+    return git_some(&a->contents, 1, &newline, err);
+}
+
+static int put_file(struct applying *a, const struct tracked *item, struct error *err)
+{
+    uint64_t size;
+    struct slice data;
+    if (ask_content(a, item, &size, err) < 0 || order(a, HISTORY_FILE, item, size, NULL, err) < 0)
+        return -1;
+    while (size > 0) {
+        if (git_some(&a->contents, size < PIECE ? (size_t)size : PIECE, &data, err) < 0)
+            return -1;
+        if (data.len == 0)
+            return error_set(err, ERROR_INTERNAL, "git: content that ends too early");
+        if (history_tree_apply_put(a->tree, data, err) < 0)
+            return -1;
+        size -= data.len;
+    }
+    return end_content(a, err);
+}
+
+static int put_link(struct applying *a, const struct tracked *item, struct error *err)
+{
+    uint64_t size;
+    struct slice data;
+    char target[PATH_BYTES_MAX + 1];
+    if (ask_content(a, item, &size, err) < 0)
+        return -1;
+    if (size > PATH_BYTES_MAX)
+        return error_set(err, ERROR_INTERNAL, "git: a link of %llu bytes",
+                         (unsigned long long)size);
+    for (size_t have = 0; have < size; have += data.len) {
+        if (git_some(&a->contents, (size_t)size - have, &data, err) < 0)
+            return -1;
+        if (data.len == 0)
+            return error_set(err, ERROR_INTERNAL, "git: content that ends too early");
+        memcpy(target + have, data.data, data.len);
+    }
+    target[size] = '\0';
+    return end_content(a, err) < 0 ? -1 : order(a, HISTORY_SYMLINK, item, 0, target, err);
+}
+
+static bool is_root(const struct tracked *item)
+{
+    return strcmp(item->path, "workspace") == 0 || strcmp(item->path, "home/user") == 0;
+}
+
+/* What is in a directory before itself. */
+static int remove_others(struct applying *a, struct error *err)
+{
+    for (size_t i = a->now->count; i-- > 0;) {
+        const struct tracked *item = &a->now->items[i];
+        const struct tracked *goal = history_manifest_find(a->goal, item->path);
+        if (is_root(item) || (goal != NULL && goal->type == item->type))
+            continue;
+        if (order(a, HISTORY_REMOVE, item, 0, NULL, err) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+static int put_item(struct applying *a, const struct tracked *goal, struct error *err)
+{
+    const struct tracked *item = history_manifest_find(a->now, goal->path);
+    bool same = item != NULL && tracked_same_tree(item, goal);
+    if (same && tracked_same_attributes(item, goal))
+        return 0;
+    if (same && goal->type != FILE_SYMLINK)
+        return order(a, HISTORY_ATTRIBUTES, goal, 0, NULL, err);
+    switch (goal->type) {
+    case FILE_DIRECTORY:
+        return order(a, HISTORY_DIRECTORY, goal, 0, NULL, err);
+    case FILE_SYMLINK:
+        return put_link(a, goal, err);
+    default:
+        return put_file(a, goal, err);
+    }
+}
+
+static int give_orders(struct applying *a, struct error *err)
+{
+    struct history_applied applied = {0};
+    char failure[ERROR_MESSAGE_MAX + 1] = "";
+    if (history_tree_apply_begin(a->tree, err) < 0 || remove_others(a, err) < 0)
+        return -1;
+    for (size_t i = 0; i < a->goal->count; i++)
+        if (put_item(a, &a->goal->items[i], err) < 0)
+            return -1;
+    if (history_tree_apply_end(a->tree, &applied, failure, err) < 0)
+        return -1;
+    if (applied.failed > 0)
+        return error_set(err, ERROR_UNAVAILABLE,
+                         "%llu of the files could not be put back; the first: %.200s",
+                         (unsigned long long)applied.failed, failure);
+    return 0;
+}
+
+static int apply(struct sandbox *sb, struct repository *r, const struct manifest *now,
+                 const struct manifest *goal, struct error *err)
+{
+    static const char *const argv[] = {"cat-file", "--batch", NULL};
+    struct applying a = {.now = now, .goal = goal};
+    if (history_open_tree(sb, &a.tree, err) < 0)
+        return -1;
+    int rc = git_start(r->git, r->fd, argv, &a.contents, err);
+    if (rc == 0)
+        rc = give_orders(&a, err);
+    git_end(&a.contents);
+    history_tree_close(a.tree);
+    return rc;
+}
+
+/* ---- all of it ---- */
+
+/* With the lock, and the repository open. */
+static int go_back(struct rollback *b, struct repository *r, struct error *err)
+{
+    _cleanup_manifest_ struct manifest now, goal, after;
+    struct history_committed committed = {0};
+    struct sandbox *sb = b->sb;
+    char commit[GIT_NAME_SIZE], message[64 + EXECUTION_ID_SIZE];
+    struct error why = {0};
+    history_manifest_init(&now);
+    history_manifest_init(&goal);
+    history_manifest_init(&after);
+    history_run_begin(b->saved);
+    if (repository_resolve(r, b->target, commit, err) < 0 ||
+        history_commit_now(sb, r, b->saved, HISTORY_MESSAGE, false, b->arena, &now, &committed,
+                           err) < 0)
+        return -1;
+    if (committed.made) {
+        b->answer.saved = b->saved;
+        history_remember(sb, b->saved, r->head);
+    }
+    if (repository_tree(r, commit, &goal, err) < 0)
+        return -1;
+    int rc = apply(sb, r, &now, &goal, &why);
+    snprintf(message, sizeof(message), "Rollback to %s", b->target);
+    history_run_begin(b->answer.execution);
+    if (history_commit_now(sb, r, b->answer.execution, message, true, b->arena, &after, &committed,
+                           err) < 0)
+        return -1;
+    history_remember(sb, b->answer.execution, r->head);
+    b->answer.commit = arena_strdup(b->arena, r->head);
+    b->answer.files = committed.files;
+    b->answer.file_count = committed.file_count;
+    b->answer.files_cut = committed.files_cut;
+    if (rc < 0)
+        *err = why;
+    return rc;
+}
+
+static void rollback_drop(struct rollback *b)
+{
+    if (--b->refs > 0)
+        return;
+    arena_free(b->arena);
+    free(b);
+}
+
+static void rollback(void *arg)
+{
+    struct rollback *b = arg;
+    struct sandbox *sb = b->sb;
+    struct sandboxes *s = sb->owner;
+    {
+        _cleanup_repository_ struct repository r = {.folder_fd = -1, .fd = -1};
+        b->rc = history_begin_question(sb, &r, &b->err);
+        if (b->rc == 0) {
+            b->rc = go_back(b, &r, &b->err);
+            history_unlock(sb);
+        }
+    }
+    b->done = true;
+    co_cond_wake_all(&b->ended);
+    rollback_drop(b);
+    sandbox_drop(sb);
+    if (--s->drivers == 0)
+        co_cond_wake_all(&s->idle);
+}
+
+static void copy_answer(const struct rollback *b, struct arena *arena,
+                        struct history_rollback *ret_rollback)
+{
+    struct slice *files = arena_alloc(arena, (b->answer.file_count + 1) * sizeof(*files));
+    for (size_t i = 0; i < b->answer.file_count; i++)
+        files[i] = (struct slice){arena_dup(arena, b->answer.files[i].data, b->answer.files[i].len),
+                                  b->answer.files[i].len};
+    *ret_rollback = b->answer;
+    ret_rollback->files = files;
+    ret_rollback->target = arena_strdup(arena, b->target);
+    ret_rollback->commit = arena_strdup(arena, b->answer.commit);
+    ret_rollback->saved = arena_strdup(arena, b->answer.saved);
+}
+
+int history_rollback(struct sandboxes *s, const char *workspace, const char *name,
+                     const char *execution, struct arena *arena,
+                     struct history_rollback *ret_rollback, struct error *err)
+{
+    _cleanup_sandbox_ struct sandbox *sb = NULL;
+    char target[EXECUTION_ID_SIZE];
+    if (execution_normalize(execution, target, err) < 0 ||
+        history_find(s, workspace, name, NULL, err) < 0 ||
+        sandbox_running(s, workspace, name, &sb, err) < 0)
+        return -1;
+    if (history_of(sb) == NULL)
+        return error_set(err, ERROR_HISTORY_DISABLED, "no history is kept of \"%s\"", sb->name);
+    struct rollback *b = calloc(1, sizeof(*b));
+    if (b == NULL)
+        return error_sys(err, "going back");
+    b->sb = sb;
+    b->arena = arena_new();
+    b->refs = 2;
+    memcpy(b->target, target, sizeof(target));
+    sandbox_hold(sb);
+    s->drivers++;
+    if (co_spawn(s->loop, rollback, b, NULL, err) < 0) {
+        s->drivers--;
+        sandbox_drop(sb);
+        b->refs--;
+        rollback_drop(b);
+        return -1;
+    }
+    int rc = 0;
+    while (!b->done && rc == 0)
+        rc = co_cond_wait(s->loop, &b->ended, -1, err);
+    if (rc == 0 && b->rc < 0)
+        *err = b->err;
+    if (rc == 0 && b->rc == 0)
+        copy_answer(b, arena, ret_rollback);
+    rc = rc < 0 ? rc : b->rc;
+    rollback_drop(b);
+    return rc;
+}

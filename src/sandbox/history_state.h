@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* What the files of this folder share of histories, and what the rest of it calls. */
+
+#include "sandbox/history.h"
+#include "sandbox/history_commit.h"
+#include "sandbox/history_git.h"
+#include "sandbox/state.h"
+
+/* Everybody's. */
+struct histories {
+    struct git_program git;
+    int dir_fd;
+    bool on;
+    char why_off[ERROR_MESSAGE_MAX];
+    struct slice ignore; /* owned */
+    uint64_t file_max;
+    bool repacking;
+};
+
+/* One sandbox's, from its first execution (or question) on. */
+struct sandbox_history {
+    bool busy; /* somebody is at work on the repository */
+    struct co_cond freed;
+    bool tidied;  /* what a killed server's git left behind is gone */
+    bool settled; /* what the agent says of changes is about a listing that we brought to an end */
+    bool waiting; /* an execution is to be looked into, as soon as somebody is in a hurry or soon */
+    bool hurry;
+    struct co *looker; /* who does that; nobody else gets to the files meanwhile */
+    struct co_cond hurried;
+    int64_t not_before_ms; /* it makes no sense to list its files again before (loop's clock) */
+    bool known;            /* head is */
+    char head[GIT_NAME_SIZE];
+    unsigned packs;
+    char open[HISTORY_OPEN_MAX][EXECUTION_ID_SIZE]; /* executions that nobody waits for */
+    unsigned open_count;
+};
+
+/* NULL: none is kept. */
+struct sandbox_history *history_of(struct sandbox *sb);
+
+/* Takes the sandbox's history for oneself; what waits to be looked into is done before. The sandbox
+ * is held. */
+int history_lock(struct sandbox *sb, struct error *err);
+void history_unlock(struct sandbox *sb);
+
+/* With the lock: opens it, and makes it whole when it is torn. */
+int history_open_repository(struct sandbox *sb, struct repository *ret_repository,
+                            struct error *err);
+
+/* With the lock: what has changed becomes a commit. */
+int history_commit_now(struct sandbox *sb, struct repository *r, const char *execution,
+                       const char *message, bool even_empty, struct arena *arena,
+                       struct manifest *ret_manifest, struct history_committed *ret_committed,
+                       struct error *err);
+
+/* Finds a sandbox of which a history is kept: HISTORY_DISABLED. *ret_sandbox is held; NULL: it is
+ * only looked for. */
+int history_find(struct sandboxes *s, const char *workspace, const char *name,
+                 struct sandbox **ret_sandbox, struct error *err);
+/* Locks it, opens it, and has a first commit in it. On an error it is not locked. */
+int history_begin_question(struct sandbox *sb, struct repository *ret_repository,
+                           struct error *err);
+/* A connection to the agent for the tracked folders. */
+int history_open_tree(struct sandbox *sb, struct history_tree **ret_tree, struct error *err);
+/* Where an execution ended, in the list of them. */
+void history_remember(struct sandbox *sb, const char *execution, const char *commit);
+
+#define HISTORY_MESSAGE "Update files for sandbox execution"
+
+/* ---- for the rest of this folder ---- */
+
+int histories_new(struct sandboxes *s, int data_dir_fd, struct error *err);
+void histories_free(struct sandboxes *s);
+/* When all sandboxes are known: what belongs to none goes. */
+void histories_start(struct sandboxes *s);
+
+/* Before anybody has business with what is in it: what has to be looked into is looked into. */
+int history_settle(struct sandbox *sb, struct error *err);
+/* One has begun that nobody waits for. */
+void history_run_started(struct sandbox *sb, const char *execution);
+/* It has ended; see history_run_end(). */
+void history_run_ended(struct sandbox *sb, const char *execution, bool dirty);
+/* The same for one that was perhaps not waited for: if its end has not been seen yet. */
+void history_process_seen(struct sandbox *sb, const struct agent_process *process);
+
+/* On a coroutine: it goes with its sandbox. */
+void history_forget(struct sandbox *sb);
+/* A clone is given its source's. */
+void history_inherit(struct sandbox *sb, const char *source_id);
+void sandbox_history_free(struct sandbox_history *h); /* NULL is fine */

@@ -1,0 +1,222 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Histories of sandboxes' files: commits of what executions change, diffs, the way back."""
+
+import re
+
+import pytest
+
+from cella_server import Server, wait_until
+
+
+@pytest.fixture(scope="module")
+def server():
+    server = Server()
+    yield server
+    server.close()
+
+
+@pytest.fixture()
+def box(server):
+    sandbox = server.create()
+    yield sandbox
+    sandbox.delete()
+
+
+def history(box, query=""):
+    answer = box.request("GET", "/history" + query)
+    assert answer.status == 200, answer
+    return answer.json()["history"]
+
+
+def diff(box, start, end):
+    answer = box.request("POST", "/diff", {"fromExecId": start, "toExecId": end})
+    assert answer.status == 200, answer
+    return answer.json()["diff"]
+
+
+def rollback(box, execution):
+    answer = box.request("POST", "/rollback", {"executionId": execution})
+    assert answer.status == 200, answer
+    return answer.json()
+
+
+def run(box, command, **fields):
+    """Runs it and gives its execution's id."""
+    answer = box.request("POST", "/process", {"command": command, "waitForCompletion": True, **fields})
+    assert answer.status == 200, answer
+    done = answer.json()
+    assert done["exitCode"] == 0, done
+    assert re.fullmatch("exec_[0-9a-f]{8}", done["executionId"])
+    return done["executionId"]
+
+
+def test_as_the_seed_shows_it(box):
+    box.write("/workspace/index.js", 'console.log("Version 1");')
+    first = run(box, "true")
+    box.write("/workspace/index.js", 'console.log("Version 2");\nconsole.log("New feature added!");')
+    second = run(box, "true")
+    commits = history(box)
+    assert [c["id"] for c in commits] == [second, first, "unknown"]
+    assert [c["files"] for c in commits] == [["index.js"], ["index.js"], ["README.md"]]
+    assert [c["message"] for c in commits] == ["Update files for sandbox execution"] * 2 + ["Initial commit"]
+    for commit in commits:
+        assert re.fullmatch("[0-9a-f]{40}", commit["commitId"])
+        assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00", commit["timestamp"])
+    text = diff(box, first, second)["index.js"]
+    assert re.fullmatch(
+        r'diff --git a/index\.js b/index\.js\nindex [0-9a-f]{7}\.\.[0-9a-f]{7} 100644\n--- a/index\.js\n'
+        r'\+\+\+ b/index\.js\n@@ -1 \+1,2 @@\n-console\.log\("Version 1"\);\n\\ No newline at end of file\n'
+        r'\+console\.log\("Version 2"\);\n\+console\.log\("New feature added!"\);\n'
+        r'\\ No newline at end of file\n', text), text
+    done = rollback(box, first)
+    assert done["files"] == ["index.js"]
+    assert box.read("/workspace/index.js") == b'console.log("Version 1");'
+    assert history(box)[0]["id"] == done["id"]
+    assert history(box)[0]["message"] == f"Rollback to {first}"
+    rollback(box, second)  # which undoes it
+    assert b"Version 2" in box.read("/workspace/index.js")
+
+
+def test_what_changes_nothing_makes_no_commit_but_counts(box):
+    first = run(box, "echo 1 > /workspace/a")
+    quiet = run(box, "cat /workspace/a")
+    touched = run(box, "touch /workspace/a; echo same > /tmp/elsewhere")
+    last = run(box, "echo 2 > /workspace/a")
+    assert [c["id"] for c in history(box)] == [last, first, "unknown"]
+    assert diff(box, first, quiet) == {} and diff(box, quiet, touched) == {}
+    assert "-1\n+2\n" in diff(box, touched, last)["a"]
+    assert "-2\n+1\n" in diff(box, last, "python_run_" + quiet[5:])["a"]
+    rollback(box, quiet)
+    assert box.read("/workspace/a") == b"1\n"
+
+
+def test_everything_comes_back(box):
+    first = run(box, """cd /workspace && mkdir -p empty deep/er && echo x > deep/er/x &&
+        printf '\\0\\1\\2' > binary && ln -s deep/er/x link && chmod 4750 binary && chown 12:34 deep &&
+        echo odd > "$(printf 'a\\nb \\"c\\" \\377')" && echo -n > -f && git init -q nested 2>/dev/null;
+        mkdir -p nested/.git && echo inner > nested/file && echo config > nested/.git/config &&
+        mkdir -p node_modules/x && echo y > node_modules/x/y; echo home > /home/user/.notes || true""")
+    before = box.exec("cd /workspace && find . -path ./node_modules -prune -o -path ./nested/.git -prune -o "
+                      "-printf '%p %y %m %U %G %l\\n' | sort; md5sum binary deep/er/x nested/file").stdout
+    run(box, """cd /workspace && rm -rf empty deep binary link -- -f && mkdir binary && echo z > link &&
+        chmod 700 nested && echo 2 > nested/file && echo kept > node_modules/x/y && rm -f /home/user/.notes
+        rm -f a*; echo new > other""")
+    done = rollback(box, first)
+    assert {"binary", "deep/er/x", "link", "other", "nested/file"} <= set(done["files"])
+    after = box.exec("cd /workspace && find . -path ./node_modules -prune -o -path ./nested/.git -prune -o "
+                     "-printf '%p %y %m %U %G %l\\n' | sort; md5sum binary deep/er/x nested/file").stdout
+    assert after == before
+    assert box.read("/workspace/node_modules/x/y") == b"kept\n"  # ignored, so left alone
+    assert box.read("/workspace/nested/.git/config") == b"config\n"
+    changed = diff(box, "unknown", first)
+    assert "Binary files /dev/null and b/binary differ\n" in changed["binary"]
+    assert not [path for path in changed if "node_modules" in path or ".git/" in path]
+
+
+def test_what_was_never_committed_is_committed_before_a_rollback(box):
+    first = run(box, "echo 1 > /workspace/a")
+    box.write("/workspace/b", "never committed\n")
+    done = rollback(box, first)
+    assert "savedAs" in done and done["files"] == ["b"]
+    assert box.request("GET", "/filesystem//workspace/b").status == 404
+    again = rollback(box, done["savedAs"])
+    assert again["files"] == ["b"] and box.read("/workspace/b") == b"never committed\n"
+
+
+def test_processes_that_nobody_waits_for(box):
+    run(box, "true")
+    process = box.request("POST", "/process", {"command": "echo later > /workspace/later"}).json()
+    wait_until(lambda: box.request("GET", f"/process/{process['pid']}").json()["status"] == "completed", 30,
+               "the process to end")
+    assert [c["files"] for c in history(box)][0] == ["later"]
+    assert history(box)[0]["id"] == process["executionId"]
+
+
+def test_code_runs_are_executions(box):
+    run(box, "true")
+    answer = box.request("POST", "/code", {"language": "bash", "code": "echo code > /workspace/by-code"})
+    assert answer.status == 200, answer
+    assert history(box)[0]["files"] == ["by-code"]
+
+
+def test_pages(box):
+    ids = [run(box, f"echo {i} > /workspace/n") for i in range(4)]
+    assert [c["id"] for c in history(box, "?limit=2")] == [ids[3], ids[2]]
+    answer = box.request("GET", "/history?limit=2&offset=2").json()
+    assert [c["id"] for c in answer["history"]] == [ids[1], ids[0]] and answer["more"] is True
+    answer = box.request("GET", "/history?limit=2&offset=4").json()
+    assert [c["id"] for c in answer["history"]] == ["unknown"] and "more" not in answer
+    latest = box.request("GET", "/diff").json()
+    assert (latest["fromExecId"], latest["toExecId"]) == (ids[2], ids[3])
+    assert box.request("GET", f"/diff?from={ids[0]}&to={ids[1]}").json()["diff"].keys() == {"n"}
+
+
+@pytest.mark.parametrize("method, path, body, status, code", [
+    ("GET", "/history?limit=0", None, 400, "INVALID_ARGUMENT"),
+    ("GET", "/history?limit=x", None, 400, "INVALID_ARGUMENT"),
+    ("GET", "/diff?from=HEAD", None, 400, "INVALID_ARGUMENT"),
+    ("GET", "/diff?from=--output=/tmp/x", None, 400, "INVALID_ARGUMENT"),
+    ("POST", "/diff", {"fromExecId": "exec_0000000x"}, 400, "INVALID_ARGUMENT"),
+    ("POST", "/diff", {"fromExecId": "exec_ffffffff"}, 404, "EXECUTION_NOT_FOUND"),
+    ("POST", "/diff", {"fromExecId": 7}, 400, "INVALID_ARGUMENT"),
+    ("POST", "/diff", {"other": "x"}, 400, "UNKNOWN_FIELD"),
+    ("POST", "/rollback", None, 400, "INVALID_ARGUMENT"),
+    ("POST", "/rollback", {"executionId": "$(reboot)"}, 400, "INVALID_ARGUMENT"),
+    ("POST", "/rollback", {"executionId": "exec_ffffffff"}, 404, "EXECUTION_NOT_FOUND"),
+])
+def test_bad_requests(shared_box, method, path, body, status, code):
+    answer = shared_box.request(method, path, body)
+    assert answer.status == status and answer.error() == code, answer
+
+
+@pytest.fixture(scope="module")
+def shared_box(server):
+    sandbox = server.create()
+    yield sandbox
+    sandbox.delete()
+
+
+def test_a_clone_has_the_history_of_its_source(server, box):
+    first = run(box, "echo 1 > /workspace/a")
+    second = run(box, "echo 2 > /workspace/a")
+    answer = box.request("POST", "/clone", {})
+    assert answer.status in (200, 201, 202), answer
+    clone = server.sandbox(answer.json()["name"] if "name" in answer.json() else answer.json()["metadata"]["name"])
+    clone.wait_status("running")
+    assert [c["id"] for c in history(clone)] == [second, first, "unknown"]
+    third = run(clone, "echo 3 > /workspace/a")
+    assert [c["id"] for c in history(clone)] == [third, second, first, "unknown"]
+    rollback(clone, first)
+    assert clone.read("/workspace/a") == b"1\n" and box.read("/workspace/a") == b"2\n"
+    assert [c["id"] for c in history(box)] == [second, first, "unknown"]
+    clone.delete()
+
+
+def test_a_stopped_sandbox_has_a_history_and_goes_back_once_it_runs(box):
+    first = run(box, "echo 1 > /workspace/a")
+    run(box, "echo 2 > /workspace/a")
+    box.stop()
+    assert len(history(box)) == 3
+    assert box.request("POST", "/rollback", {"executionId": first}).error() == "NOT_RUNNING"
+    box.start()
+    rollback(box, first)
+    assert box.read("/workspace/a") == b"1\n"
+
+
+def test_it_survives_the_server_and_goes_with_its_sandbox(server):
+    box = server.create()
+    first = run(box, "echo 1 > /workspace/a")
+    run(box, "echo 2 > /workspace/a")
+    quiet = run(box, "true")
+    folders = server.data / "history"
+    assert len(list(folders.iterdir())) >= 1
+    before = server.pids()
+    server.kill("cellad")
+    server.wait_recovered(before, "cellad")
+    assert len(history(box)) == 3
+    assert "-1\n+2\n" in diff(box, first, quiet)["a"]
+    third = run(box, "echo 3 > /workspace/a")
+    assert history(box)[0]["id"] == third
+    ids = {path.name for path in folders.iterdir()}
+    box.delete()
+    wait_until(lambda: len({path.name for path in folders.iterdir()}) < len(ids), 30, "its history to go")

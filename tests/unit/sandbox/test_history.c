@@ -1,0 +1,581 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * The repository half of histories, with a real git and files that only a test has: commits of what
+ * changed, the log, diffs, states of commits, executions, and what a crash may leave.
+ */
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/cleanup.h"
+#include "loop/co.h"
+#include "sandbox/history.h"
+#include "sandbox/history_commit.h"
+#include "sandbox/history_import.h"
+#include "sandbox/history_look.h"
+
+/* ---- a sandbox's files ---- */
+
+struct fake_file {
+    const char *path;
+    uint64_t type, mode, uid;
+    const char *content; /* or a link's target */
+    size_t len;          /* 0: strlen() */
+    uint64_t stamp;      /* ctime and mtime */
+};
+
+struct fake {
+    struct fake_file files[32];
+    size_t count, reads;
+};
+
+static size_t length(const struct fake_file *f)
+{
+    return f->len > 0 ? f->len : strlen(f->content == NULL ? "" : f->content);
+}
+
+static struct history_entry entry_of(const struct fake_file *f)
+{
+    return (struct history_entry){.path = f->path,
+                                  .type = f->type,
+                                  .mode = f->mode,
+                                  .uid = f->uid,
+                                  .gid = f->uid,
+                                  .size = f->type == FILE_REGULAR ? length(f) : 0,
+                                  .mtime_ns = f->stamp,
+                                  .ctime_ns = f->stamp,
+                                  .inode = 7,
+                                  .target = f->type == FILE_SYMLINK ? f->content : NULL};
+}
+
+static int fake_list(void *ctx, history_visit *visit, void *visit_ctx, struct error *err)
+{
+    struct fake *fake = ctx;
+    for (size_t i = 0; i < fake->count; i++) {
+        struct history_entry entry = entry_of(&fake->files[i]);
+        if (visit(visit_ctx, &entry, err) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+static int fake_read(void *ctx, const char *const *paths, size_t count, uint64_t size_max,
+                     const struct history_sink *sink, void *sink_ctx, struct error *err)
+{
+    struct fake *fake = ctx;
+    for (size_t i = 0; i < count; i++) {
+        const struct fake_file *f = NULL;
+        for (size_t j = 0; j < fake->count; j++)
+            if (strcmp(fake->files[j].path, paths[i]) == 0)
+                f = &fake->files[j];
+        assert_non_null(f);
+        struct history_entry entry = entry_of(f);
+        fake->reads++;
+        if (sink->begin(sink_ctx, &entry, err) < 0)
+            return -1;
+        for (size_t at = 0; at < length(f); at += 1000) {
+            size_t n = length(f) - at < 1000 ? length(f) - at : 1000;
+            if (sink->data(sink_ctx, (struct slice){f->content + at, n}, err) < 0)
+                return -1;
+        }
+        if (sink->end(sink_ctx, false, err) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+static struct fake_file *fake_put(struct fake *fake, const char *path, uint64_t type, uint64_t mode,
+                                  const char *content)
+{
+    struct fake_file *f = NULL;
+    for (size_t i = 0; i < fake->count; i++)
+        if (strcmp(fake->files[i].path, path) == 0)
+            f = &fake->files[i];
+    if (f == NULL)
+        f = &fake->files[fake->count++];
+    uint64_t stamp = f->stamp == 0 ? 1000000 : f->stamp + 1;
+    *f = (struct fake_file){path, type, mode, 0, content, 0, stamp};
+    return f;
+}
+
+static void fake_remove(struct fake *fake, const char *path)
+{
+    for (size_t i = 0; i < fake->count; i++)
+        if (strcmp(fake->files[i].path, path) == 0)
+            fake->files[i] = fake->files[--fake->count];
+}
+
+/* ---- where it runs ---- */
+
+struct place {
+    struct loop *loop;
+    struct git_program git;
+    char path[64];
+    int fd;
+    struct arena *arena;
+    void (*test)(struct place *p);
+};
+
+static int remove_one(const char *path, const struct stat *st, int flag, struct FTW *ftw)
+{
+    return remove(path);
+}
+
+static void run_place(void *arg)
+{
+    struct place *p = arg;
+    p->test(p);
+    loop_stop(p->loop);
+}
+
+static void on_coroutine(void (*test)(struct place *p))
+{
+    struct error err;
+    struct place p = {.test = test, .path = "/tmp/cella-history-XXXXXX"};
+    assert_non_null(mkdtemp(p.path));
+    p.fd = open(p.path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    p.loop = loop_new(&err);
+    p.arena = arena_new();
+    p.git.loop = p.loop;
+    p.git.workers = workers_new(p.loop, 1, &err);
+    if (git_program_find(p.git.path, &err) < 0)
+        fail_msg("%s", err.message);
+    assert_int_equal(co_spawn(p.loop, run_place, &p, NULL, &err), 0);
+    assert_int_equal(loop_run(p.loop, &err), 0);
+    workers_free(p.git.workers);
+    loop_free(p.loop);
+    arena_free(p.arena);
+    close(p.fd);
+    nftw(p.path, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+static void open_repository(struct place *p, const char *id, struct repository *ret)
+{
+    struct error err;
+    if (repository_open(&p->git, p->fd, id, true, true, ret, &err) < 0)
+        fail_msg("%s", err.message);
+}
+
+/* Commits what the fake has; whether there was something to commit. */
+static bool commit(struct place *p, struct fake *fake, const char *execution)
+{
+    struct repository r;
+    struct error err = {0};
+    struct history_committed committed = {0};
+    struct manifest m;
+    const struct history_source source = {fake, fake_list, fake_read};
+    const struct history_commit_request request = {.execution = execution,
+                                                   .message = "Update files for sandbox execution",
+                                                   .file_max = 100000,
+                                                   .total_max = 1 << 30,
+                                                   .created_ns = 1000};
+    history_manifest_init(&m);
+    open_repository(p, "box", &r);
+    if (history_commit_files(&r, &source, &request, p->arena, &m, &committed, &err) < 0)
+        fail_msg("%s", err.message);
+    if (execution != NULL)
+        assert_int_equal(executions_append(p->fd, "box", execution, r.head, 1, &err), 0);
+    history_manifest_release(&m);
+    repository_close(&r);
+    return committed.made;
+}
+
+static struct history_page log_of(struct place *p, size_t limit, size_t offset)
+{
+    struct repository r;
+    struct error err;
+    struct history_page page;
+    open_repository(p, "box", &r);
+    if (repository_log(&r, limit, offset, p->arena, &page, &err) < 0)
+        fail_msg("%s", err.message);
+    repository_close(&r);
+    return page;
+}
+
+static struct history_diff diff_of(struct place *p, const char *from, const char *to)
+{
+    struct repository r;
+    struct error err;
+    struct history_diff diff = {0};
+    char commits[2][GIT_NAME_SIZE];
+    open_repository(p, "box", &r);
+    if (repository_resolve(&r, from, commits[0], &err) < 0 ||
+        repository_resolve(&r, to, commits[1], &err) < 0 ||
+        repository_diff(&r, commits[0], commits[1], p->arena, &diff, &err) < 0)
+        fail_msg("%s", err.message);
+    repository_close(&r);
+    return diff;
+}
+
+static void assert_slice(struct slice s, const char *text)
+{
+    char *copy = strndup(s.data, s.len);
+    assert_string_equal(copy, text);
+    free(copy);
+}
+
+static const char *part_of(struct place *p, const struct history_diff *diff, const char *path)
+{
+    for (size_t i = 0; i < diff->count; i++)
+        if (slice_eq(diff->files[i].path, slice_of(path)))
+            return arena_dup(p->arena, diff->files[i].text.data, diff->files[i].text.len);
+    fail_msg("no diff of %s", path);
+    return NULL;
+}
+
+static void seed_files(struct fake *fake)
+{
+    fake_put(fake, "/workspace", FILE_DIRECTORY, 0755, NULL);
+    fake_put(fake, "/workspace/index.js", FILE_REGULAR, 0644, "console.log(\"Version 1\");");
+}
+
+/* ---- tests ---- */
+
+/* What the seed shows, to the letter. */
+static void seed(struct place *p)
+{
+    struct fake fake = {0};
+    seed_files(&fake);
+    assert_true(commit(p, &fake, "exec_7683de5a"));
+    fake_put(&fake, "/workspace/index.js", FILE_REGULAR, 0644,
+             "console.log(\"Version 2\");\nconsole.log(\"New feature added!\");");
+    assert_true(commit(p, &fake, "exec_8794fe6b"));
+    struct history_page page = log_of(p, 100, 0);
+    assert_int_equal(page.count, 3);
+    assert_false(page.more);
+    assert_string_equal(page.commits[0].id, "exec_8794fe6b");
+    assert_string_equal(page.commits[1].id, "exec_7683de5a");
+    assert_string_equal(page.commits[2].id, "unknown");
+    assert_string_equal(page.commits[0].message, "Update files for sandbox execution");
+    assert_string_equal(page.commits[2].message, "Initial commit");
+    assert_int_equal(page.commits[0].file_count, 1);
+    assert_slice(page.commits[0].files[0], "index.js");
+    assert_int_equal(page.commits[2].file_count, 1);
+    assert_slice(page.commits[2].files[0], "README.md");
+    struct history_diff diff = diff_of(p, "exec_7683de5a", "exec_8794fe6b");
+    assert_int_equal(diff.count, 1);
+    const char *text = part_of(p, &diff, "index.js");
+    assert_ptr_equal(strstr(text, "diff --git a/index.js b/index.js\nindex "), text);
+    assert_non_null(strstr(text, " 100644\n--- a/index.js\n+++ b/index.js\n@@ -1 +1,2 @@\n"
+                                 "-console.log(\"Version 1\");\n\\ No newline at end of file\n"
+                                 "+console.log(\"Version 2\");\n"
+                                 "+console.log(\"New feature added!\");\n"));
+    page = log_of(p, 1, 1);
+    assert_int_equal(page.count, 1);
+    assert_true(page.more);
+    assert_string_equal(page.commits[0].id, "exec_7683de5a");
+}
+
+/* Nothing changed, or only its times: no commit, but the id counts. */
+static void nothing(struct place *p)
+{
+    struct fake fake = {0};
+    seed_files(&fake);
+    assert_true(commit(p, &fake, "exec_00000001"));
+    size_t reads = fake.reads;
+    assert_false(commit(p, &fake, "exec_00000002"));
+    assert_int_equal(fake.reads, reads); /* it was not even read */
+    fake_put(&fake, "/workspace/index.js", FILE_REGULAR, 0644, "console.log(\"Version 1\");");
+    assert_false(commit(p, &fake, "exec_00000003"));
+    assert_int_equal(fake.reads, reads + 1);
+    fake_put(&fake, "/workspace/index.js", FILE_REGULAR, 0644, "other\n");
+    assert_true(commit(p, &fake, "exec_00000004"));
+    assert_int_equal(diff_of(p, "exec_00000001", "exec_00000003").count, 0);
+    assert_int_equal(diff_of(p, "exec_00000003", "exec_00000004").count, 1);
+    assert_int_equal(log_of(p, 100, 0).count, 3);
+}
+
+/* A manifest that is lost, or torn: compared by content, with the same result. */
+static void lost_manifest(struct place *p)
+{
+    struct fake fake = {0};
+    seed_files(&fake);
+    fake_put(&fake, "/home/user", FILE_DIRECTORY, 0700, NULL)->uid = 1000;
+    fake_put(&fake, "/home/user/notes", FILE_REGULAR, 0600, "x\n")->uid = 1000;
+    assert_true(commit(p, &fake, "exec_00000001"));
+    assert_int_equal(unlinkat(p->fd, "box/manifest", 0), 0);
+    assert_false(commit(p, &fake, "exec_00000002"));
+    int fd = openat(p->fd, "box/manifest", O_WRONLY | O_CLOEXEC);
+    assert_int_equal(ftruncate(fd, 150), 0);
+    close(fd);
+    assert_false(commit(p, &fake, "exec_00000003"));
+    fake_remove(&fake, "/home/user/notes");
+    assert_int_equal(unlinkat(p->fd, "box/manifest", 0), 0);
+    assert_true(commit(p, &fake, "exec_00000004"));
+    struct history_page page = log_of(p, 100, 0);
+    assert_int_equal(page.count, 3);
+    assert_slice(page.commits[0].files[0], "/home/user/notes");
+}
+
+/* Names, modes, owners, links, empty directories: all of it comes back from a commit. */
+static void everything(struct place *p)
+{
+    static const char odd[] = "/workspace/a \"b\"\n\\ %\x01\xff";
+    struct fake fake = {0};
+    seed_files(&fake);
+    fake_put(&fake, odd, FILE_REGULAR, 04711, "odd\n")->uid = 12345;
+    fake_put(&fake, "/workspace/link", FILE_SYMLINK, 0777, "../etc/passwd");
+    fake_put(&fake, "/workspace/empty", FILE_DIRECTORY, 01777, NULL);
+    fake_put(&fake, "/workspace/sub", FILE_DIRECTORY, 0755, NULL)->uid = 5;
+    fake_put(&fake, "/workspace/sub/mine", FILE_REGULAR, 0644, "5\n")->uid = 5;
+    fake_put(&fake, "/workspace/nul", FILE_REGULAR, 0644, "a\0b\n")->len = 4;
+    fake_put(&fake, "/workspace/.git", FILE_REGULAR, 0644, "gitdir: elsewhere\n");
+    fake_put(&fake, "/workspace/-f", FILE_REGULAR, 0644, "no option\n");
+    assert_true(commit(p, &fake, "exec_00000001"));
+    struct repository r;
+    struct error err;
+    struct manifest m;
+    history_manifest_init(&m);
+    open_repository(p, "box", &r);
+    if (repository_tree(&r, r.head, &m, &err) < 0)
+        fail_msg("%s", err.message);
+    assert_int_equal(m.count, fake.count - 1); /* but for .git */
+    for (size_t i = 0; i < fake.count; i++) {
+        const struct fake_file *f = &fake.files[i];
+        const struct tracked *item = history_manifest_find(&m, f->path + 1);
+        if (strcmp(f->path, "/workspace/.git") == 0) {
+            assert_null(item);
+            continue;
+        }
+        assert_non_null(item);
+        assert_int_equal(item->type, f->type);
+        assert_int_equal(item->uid, f->uid);
+        if (f->type != FILE_SYMLINK)
+            assert_int_equal(item->mode, f->mode);
+    }
+    history_manifest_release(&m);
+    repository_close(&r);
+    struct history_diff diff = diff_of(p, "unknown", "exec_00000001");
+    assert_non_null(strstr(part_of(p, &diff, "nul"), "Binary files /dev/null and b/nul differ"));
+    assert_non_null(part_of(p, &diff, odd + strlen("/workspace/")));
+    /* A mode alone, and an owner alone: what git does not see is in the log all the same. */
+    fake_put(&fake, "/workspace/sub/mine", FILE_REGULAR, 0600, "5\n")->uid = 5;
+    assert_true(commit(p, &fake, "exec_00000002"));
+    struct history_page page = log_of(p, 100, 0);
+    assert_int_equal(page.commits[0].file_count, 1);
+    assert_slice(page.commits[0].files[0], "sub/mine");
+    fake_remove(&fake, "/workspace/empty");
+    assert_true(commit(p, &fake, "exec_00000003"));
+    assert_slice(log_of(p, 100, 0).commits[0].files[0], "empty");
+}
+
+/* Renames as git shows them, a file that becomes a link, one that becomes a directory. */
+static void turns(struct place *p)
+{
+    struct fake fake = {0};
+    seed_files(&fake);
+    fake_put(&fake, "/workspace/old", FILE_REGULAR, 0644, "1\n2\n3\n4\n5\n6\n7\n8\n9\n");
+    fake_put(&fake, "/workspace/thing", FILE_REGULAR, 0644, "a thing\n");
+    assert_true(commit(p, &fake, "exec_00000001"));
+    fake_remove(&fake, "/workspace/old");
+    fake_put(&fake, "/workspace/new", FILE_REGULAR, 0644, "1\n2\n3\n4\n5\n6\n7\n8\n9\n");
+    fake_put(&fake, "/workspace/thing", FILE_DIRECTORY, 0755, NULL);
+    fake_put(&fake, "/workspace/thing/in", FILE_REGULAR, 0644, "inside\n");
+    fake_put(&fake, "/workspace/index.js", FILE_SYMLINK, 0777, "new");
+    assert_true(commit(p, &fake, "exec_00000002"));
+    struct history_diff diff = diff_of(p, "exec_00000001", "exec_00000002");
+    assert_non_null(strstr(part_of(p, &diff, "new"), "rename from old\nrename to new\n"));
+    assert_non_null(strstr(part_of(p, &diff, "index.js"), "new file mode 120000"));
+    assert_non_null(strstr(part_of(p, &diff, "thing/in"), "+inside"));
+    diff = diff_of(p, "exec_00000002", "exec_00000001");
+    assert_non_null(strstr(part_of(p, &diff, "old"), "rename from new\n"));
+}
+
+/* What the image brought is in the first commit, and no change. */
+static void image_files(struct place *p)
+{
+    struct fake fake = {0};
+    fake_put(&fake, "/workspace", FILE_DIRECTORY, 0755, NULL);
+    fake_put(&fake, "/home/user", FILE_DIRECTORY, 0755, NULL)->stamp = 10;
+    fake_put(&fake, "/home/user/.profile", FILE_REGULAR, 0644, "old\n")->stamp = 10;
+    assert_false(commit(p, &fake, "exec_00000001"));
+    fake_put(&fake, "/home/user/.profile", FILE_REGULAR, 0644, "new\n")->stamp = 5000;
+    assert_true(commit(p, &fake, "exec_00000002"));
+    struct history_page page = log_of(p, 100, 0);
+    assert_int_equal(page.count, 2);
+    assert_int_equal(page.commits[1].file_count, 1);
+    assert_slice(page.commits[1].files[0], "README.md");
+    struct history_diff diff = diff_of(p, "exec_00000001", "exec_00000002");
+    assert_non_null(strstr(part_of(p, &diff, "/home/user/.profile"), "-old\n+new\n"));
+}
+
+/* Ids: both forms, the first, what is none, and one that nobody has. */
+static void ids(struct place *p)
+{
+    struct fake fake = {0};
+    struct error err;
+    char id[EXECUTION_ID_SIZE], name[GIT_NAME_SIZE], first[GIT_NAME_SIZE];
+    assert_int_equal(execution_normalize("python_run_0000000a", id, &err), 0);
+    assert_string_equal(id, "exec_0000000a");
+    static const char *const wrong[] = {"",         "exec_",          "exec_0000000g", "main",
+                                        "--output", "exec_0000000aa", "HEAD",          "unknown "};
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+        assert_int_equal(execution_normalize(wrong[i], id, &err), -1);
+        assert_int_equal(err.code, ERROR_INVALID_ARGUMENT);
+    }
+    seed_files(&fake);
+    assert_true(commit(p, &fake, "exec_00000001"));
+    assert_int_equal(executions_append(p->fd, "box", "exec_00000009", EXECUTION_PENDING, 1, &err),
+                     0);
+    struct repository r;
+    open_repository(p, "box", &r);
+    assert_int_equal(repository_resolve(&r, "unknown", first, &err), 0);
+    assert_int_equal(repository_resolve(&r, "exec_00000009", name, &err), 0);
+    assert_string_equal(name, first); /* the first commit since 1970 */
+    assert_int_equal(unlinkat(p->fd, "box/executions", 0), 0);
+    assert_int_equal(repository_resolve(&r, "exec_00000001", name, &err), 0);
+    assert_string_equal(name, r.head); /* it is named in its commit, too */
+    assert_int_equal(repository_resolve(&r, "exec_0000000f", name, &err), -1);
+    assert_int_equal(err.code, ERROR_EXECUTION_NOT_FOUND);
+    repository_close(&r);
+}
+
+/* Locks and half files of a git that was killed, a ref that was never written, a torn pack. */
+static void torn(struct place *p)
+{
+    struct fake fake = {0};
+    struct error err;
+    seed_files(&fake);
+    assert_true(commit(p, &fake, "exec_00000001"));
+    static const char *const left[] = {"box/repository/refs/heads/main.lock",
+                                       "box/repository/fast_import_crash_12",
+                                       "box/repository/objects/pack/tmp_pack_abc"};
+    for (size_t i = 0; i < sizeof(left) / sizeof(left[0]); i++)
+        close(openat(p->fd, left[i], O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+    fake_put(&fake, "/workspace/two", FILE_REGULAR, 0644, "2\n");
+    assert_true(commit(p, &fake, "exec_00000002"));
+    for (size_t i = 0; i < sizeof(left) / sizeof(left[0]); i++)
+        assert_int_equal(faccessat(p->fd, left[i], F_OK, 0), -1);
+
+    int fd = openat(p->fd, "box/repository/refs/heads/main", O_WRONLY | O_TRUNC | O_CLOEXEC);
+    close(fd);
+    struct repository r;
+    open_repository(p, "box", &r);
+    assert_string_equal(r.head, "");
+    assert_int_equal(repository_check(&r, &err), 0);
+    assert_int_equal(strlen(r.head), GIT_NAME_LEN);
+    repository_close(&r);
+    assert_int_equal(log_of(p, 10, 0).count, 3);
+
+    int packs = openat(p->fd, "box/repository/objects/pack", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *dir = fdopendir(packs);
+    for (struct dirent *entry; (entry = readdir(dir)) != NULL;)
+        if (strstr(entry->d_name, ".pack") != NULL) {
+            assert_int_equal(fchmodat(packs, entry->d_name, 0600, 0), 0);
+            close(openat(packs, entry->d_name, O_WRONLY | O_TRUNC | O_CLOEXEC));
+        }
+    closedir(dir);
+    open_repository(p, "box", &r);
+    assert_int_equal(repository_check(&r, &err), 1);
+    repository_close(&r);
+    assert_true(commit(p, &fake, "exec_00000003"));
+    assert_int_equal(log_of(p, 10, 0).count, 2);
+}
+
+/* Second ones, and packing. */
+static void folders(struct place *p)
+{
+    struct fake fake = {0};
+    struct error err;
+    struct repository r;
+    char id[EXECUTION_ID_SIZE];
+    char text[16];
+    seed_files(&fake);
+    for (unsigned i = 1; i <= 9; i++) {
+        snprintf(id, sizeof(id), "exec_%08x", i);
+        snprintf(text, sizeof(text), "%u\n", i);
+        fake_put(&fake, "/workspace/n", FILE_REGULAR, 0644, text);
+        assert_true(commit(p, &fake, id));
+    }
+    if (history_folder_copy(&p->git, p->fd, "box", "copy", &err) < 0)
+        fail_msg("%s", err.message);
+    open_repository(p, "box", &r);
+    assert_int_equal(repository_repack(&r, &err), 0);
+    assert_true(repository_size(&r) > 0);
+    assert_int_equal(repository_forget_half(&r, &err), 1);
+    assert_int_equal(repository_repack(&r, &err), 0);
+    repository_close(&r);
+    assert_int_equal(log_of(p, 100, 0).count, 5);
+    char name[GIT_NAME_SIZE];
+    open_repository(p, "box", &r);
+    assert_int_equal(repository_resolve(&r, "exec_00000001", name, &err), -1);
+    assert_int_equal(err.code, ERROR_EXECUTION_NOT_FOUND);
+    repository_close(&r);
+    struct history_page page;
+    open_repository(p, "copy", &r);
+    assert_int_equal(repository_log(&r, 100, 0, p->arena, &page, &err), 0);
+    assert_int_equal(page.count, 10);
+    repository_close(&r);
+    history_folder_remove(&p->git, p->fd, "box");
+    assert_int_equal(faccessat(p->fd, "box", F_OK, 0), -1);
+    open_repository(p, "copy", &r);
+    assert_int_equal(repository_log(&r, 100, 0, p->arena, &page, &err), 0);
+    assert_int_equal(page.count, 10);
+    repository_close(&r);
+}
+
+/* Too much of it: said, and cut. */
+static void large(struct place *p)
+{
+    struct fake fake = {0};
+    enum { LINES = 45000 };
+    char *text = malloc(LINES * 2 + 1);
+    for (size_t i = 0; i < LINES; i++)
+        memcpy(text + 2 * i, "x\n", 2);
+    text[2 * LINES] = '\0';
+    seed_files(&fake);
+    fake_put(&fake, "/workspace/large", FILE_REGULAR, 0644, text);
+    struct fake_file *too = fake_put(&fake, "/workspace/too-large", FILE_REGULAR, 0644, text);
+    too->len = 2 * LINES;
+    assert_true(commit(p, &fake, "exec_00000001"));
+    struct history_diff diff = diff_of(p, "unknown", "exec_00000001");
+    assert_int_equal(diff.count, 3);
+    char *more = malloc(100002);
+    memset(more, 'y', 100001);
+    more[100001] = '\0';
+    fake_put(&fake, "/workspace/too-large", FILE_REGULAR, 0644, more);
+    assert_true(commit(p, &fake, "exec_00000002")); /* it has left the history */
+    diff = diff_of(p, "exec_00000001", "exec_00000002");
+    assert_non_null(strstr(part_of(p, &diff, "too-large"), "deleted file mode"));
+    free(text);
+    free(more);
+}
+
+#define TEST(name)                                                                                 \
+    static void test_##name(void **state)                                                          \
+    {                                                                                              \
+        on_coroutine(name);                                                                        \
+    }
+TEST(seed)
+TEST(nothing)
+TEST(lost_manifest)
+TEST(everything)
+TEST(turns)
+TEST(image_files)
+TEST(ids)
+TEST(torn)
+TEST(folders)
+TEST(large)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_seed),       cmocka_unit_test(test_nothing),
+        cmocka_unit_test(test_everything), cmocka_unit_test(test_lost_manifest),
+        cmocka_unit_test(test_turns),      cmocka_unit_test(test_image_files),
+        cmocka_unit_test(test_ids),        cmocka_unit_test(test_torn),
+        cmocka_unit_test(test_folders),    cmocka_unit_test(test_large),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
