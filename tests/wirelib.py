@@ -135,7 +135,7 @@ class WireError(Exception):
         self.code, self.sys, self.message = code, sys, message
 
 
-def encode(name, request_id=0, **values):
+def encode(name, request_id=0, /, **values):
     number, fields = MESSAGES[name]
     if fields is RAW:
         return struct.pack("<IHHI", len(values["data"]), number, 0, request_id) + values["data"]

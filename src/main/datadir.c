@@ -103,8 +103,8 @@ static int make_folders(const struct datadir *dir, uid_t uid, gid_t gid, struct 
         const char *name = folders[i].name;
         if (mkdirat(dir->fd, name, folders[i].mode) < 0 && errno != EEXIST)
             return error_sys(err, "making %s/%s", dir->path, name);
-        uid_t owner = folders[i].owner == OWNER_USER ? uid : 0;
-        gid_t group = folders[i].owner == OWNER_ROOT ? 0 : gid;
+        uid_t owner = folders[i].owner == OWNER_USER ? uid : geteuid();
+        gid_t group = folders[i].owner == OWNER_ROOT ? getegid() : gid;
         if (fchownat(dir->fd, name, owner, group, AT_SYMLINK_NOFOLLOW) < 0 ||
             fchmodat(dir->fd, name, folders[i].mode, 0) < 0)
             return error_sys(err, "setting the owner of %s/%s", dir->path, name);
