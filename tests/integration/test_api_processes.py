@@ -10,7 +10,8 @@ import pytest
 from cella_server import wait_until
 
 FIELDS = {"pid", "command", "status", "startedAt", "workingDir", "exitCode", "reason", "name", "keepAlive",
-          "stdin", "restartOnFailure", "maxRestarts", "restartCount"}
+          "stdin", "restartOnFailure", "maxRestarts", "restartCount",
+          "executionId"}
 HTTP_DATE = re.compile(r"(Mon|Tue|Wed|Thu|Fri|Sat|Sun), \d\d [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d GMT")
 LOG_MAX = 1 << 20
 

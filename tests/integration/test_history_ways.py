@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every way of running something in a sandbox is a way into its history: what it changed is committed
+before its end is told, whichever API was asked; also when the server was killed in between."""
+
+import json
+import re
+
+import pytest
+
+from cella_server import wait_until
+from cella_websocket import Terminal
+
+ID = re.compile("exec_[0-9a-f]{8}")
+
+
+@pytest.fixture
+def box(server):
+    made = server.create()
+    made.run("true")
+    yield made
+    made.delete()
+
+
+def newest(box):
+    answer = box.request("GET", "/history")
+    assert answer.status == 200, answer
+    return answer.json()["history"][0]
+
+
+def ended(answer):
+    assert answer.status == 200, answer
+    return answer
+
+
+def of_a_command(server, box):
+    return ended(box.request("POST", "/process", {"command": "echo 1 > way", "waitForCompletion": True})).json()["executionId"]
+
+
+def of_a_stream(server, box):
+    lines = ended(box.request("POST", "/process?stream=true", {"command": "echo 1 > way", "waitForCompletion": True}))
+    return json.loads(lines.text.splitlines()[-1]).get("executionId")
+
+
+def of_what_nobody_waits_for(server, box):
+    began = ended(box.request("POST", "/process", {"command": "echo 1 > way"})).json()
+    wait_until(lambda: box.request("GET", f"/process/{began['pid']}").json()["status"] == "completed", 30, "its end")
+    return began["executionId"]
+
+
+def of_python(server, box):
+    done = ended(box.request("POST", "/code", {"code": "open('way', 'w').write('1')"})).json()
+    assert done["error"] is None
+    return done["executionId"]
+
+
+def of_blaxels_client(server, box):
+    ended(server.request("POST", f"/default/sandboxes/{box.name}/process",
+                         {"command": "echo 1 > way", "workingDir": "/workspace", "waitForCompletion": True},
+                         {"x-blaxel-workspace": "default"}))
+
+
+def of_a_terminal(server, box):
+    terminal = Terminal(server, box.name)
+    try:
+        terminal.type("echo 1 > way; exit\n")
+        terminal.await_end()
+    finally:
+        terminal.close()
+
+
+@pytest.mark.parametrize("way", [of_a_command, of_a_stream, of_what_nobody_waits_for, of_python, of_blaxels_client,
+                                 of_a_terminal])
+def test_what_it_changed_is_there_when_its_end_is_told(server, box, way):
+    execution = way(server, box)
+    commit = newest(box)
+    assert commit["files"] == ["way"] and ID.fullmatch(commit["id"]), commit
+    assert execution is None or commit["id"] == execution
+
+
+def test_what_changed_nothing_has_an_id_that_leads_somewhere(box):
+    before = of_a_command(None, box)
+    execution = ended(box.request("POST", "/code", {"code": "1 + 1"})).json()["executionId"]
+    assert newest(box)["id"] == before
+    answer = box.request("POST", "/diff", {"fromExecId": before, "toExecId": execution})
+    assert answer.status == 200 and answer.json()["diff"] == {}, answer
+
+
+def test_the_agent_goes_on_when_the_server_was_killed(server_factory):
+    """What was clean for the server before is not for the next one: it looks itself."""
+    server = server_factory()
+    box = server.create()
+    box.run("echo 1 > way")
+    assert newest(box)["files"] == ["way"]
+    pid = box.spawn("sleep 1; echo 2 > meanwhile; sleep 1000")
+    server.wait_recovered(server.kill("cellad"), "cellad")
+    wait_until(lambda: box.exec("test -e meanwhile")[0] == 0, 30, "what goes on")
+    box.run("true")
+    answer = box.request("GET", "/history").json()["history"]
+    assert [commit["files"] for commit in answer][:2] == [["meanwhile"], ["way"]], answer
+    box.request("DELETE", f"/process/{pid}")
+    box.delete()
