@@ -265,3 +265,62 @@ def test_a_container_that_does_not_run(server):
     usage = server.request("GET", f"/api/sandbox/{container}").json()["resourceUsage"]
     assert usage == {"cpuUsage": "0", "memoryUsage": "0b"}
     assert delete(server, container).status == 200
+
+
+# --- history ---
+
+
+@pytest.fixture(scope="module")
+def past(server):
+    """A container with three executions, the last of which changed nothing."""
+    container = create(server)["containerId"]
+    ids = [result(server, container, "true", {"a.txt": "1\n", "sub/b.txt": "b\n"})["id"],
+           result(server, container, "echo 2 > a.txt; printf '\\000' > bin; rm -r sub")["id"],
+           result(server, container, "cat a.txt")["id"]]
+    yield container, ids
+    assert delete(server, container).status == 200
+
+
+def ask(server, container, what, body=None, query=""):
+    return server.request("POST" if body is not None else "GET", f"/api/sandbox/{container}/{what}{query}", body)
+
+
+def test_history(server, past):
+    container, ids = past
+    entries = ask(server, container, "history").json()["history"]
+    assert [entry["id"] for entry in entries] == [ids[1], ids[0], "unknown"]
+    assert entries[0]["files"] == ["a.txt", "bin", "sub/b.txt"] and entries[1]["files"] == ["a.txt", "sub/b.txt"]
+    page = ask(server, container, "history", query="?limit=1&offset=1").json()
+    assert [entry["id"] for entry in page["history"]] == [ids[0]] and page["more"] is True
+    refused(ask(server, container, "history", query="?limit=0"), 400, "INVALID_ARGUMENT", "limit")
+
+
+def test_diff(server, past):
+    container, ids = past
+    diff = ask(server, container, "diff", {"fromExecId": ids[0], "toExecId": ids[2]}).json()["diff"]
+    assert sorted(diff) == ["a.txt", "bin", "sub/b.txt"]
+    assert "-1\n+2\n" in diff["a.txt"] and "Binary" in diff["bin"] and "deleted file" in diff["sub/b.txt"]
+    alias = {"fromExecId": ids[0].replace("exec_", "python_run_"), "toExecId": ids[1]}
+    assert ask(server, container, "diff", alias).json()["diff"] == diff
+    assert ask(server, container, "diff", {"fromExecId": ids[1], "toExecId": ids[2]}).json() == {"diff": {}}
+    refused(ask(server, container, "diff", {"fromExecId": "exec_00000000", "toExecId": ids[0]}), 404,
+            "EXECUTION_NOT_FOUND", "exec_00000000")
+    refused(ask(server, container, "diff", {"fromExecId": "--help", "toExecId": ids[0]}), 400, "INVALID_ARGUMENT")
+    refused(ask(server, container, "diff", {"toExecId": ids[0]}), 400, "INVALID_ARGUMENT", "fromExecId")
+
+
+def test_rollback_and_back_again(server, past):
+    container, ids = past
+    back = ask(server, container, "rollback", {"executionId": ids[0]})
+    assert back.status == 200, back
+    assert back.json()["files"] == ["a.txt", "bin", "sub/b.txt"] and back.json()["executionId"] == ids[0]
+    assert result(server, container, "cat a.txt sub/b.txt; ls; stat -c %U a.txt sub")["stdout"] == \
+        "1\nb\na.txt\nsub\nuser\nuser"
+    again = ask(server, container, "rollback", {"executionId": ids[1]})
+    assert again.status == 200, again
+    assert result(server, container, "cat a.txt; ls")["stdout"] == "2\na.txt\nbin"
+    newest = ask(server, container, "history").json()["history"][:2]
+    assert [entry["id"] for entry in newest] == [again.json()["id"], back.json()["id"]]
+    assert [entry["message"] for entry in newest] == [f"Rollback to {ids[1]}", f"Rollback to {ids[0]}"]
+    refused(ask(server, container, "rollback", {}), 400, "INVALID_ARGUMENT", "executionId")
+    refused(ask(server, container, "rollback", {"executionId": "exec_00000000"}), 404, "EXECUTION_NOT_FOUND")
