@@ -145,7 +145,8 @@ class Contract:
     def _rows(self, routes):
         """method → (one expression for all its rows in their order, the operation of each)."""
         rows = {}
-        for route in routes:
+        # A first segment that is a name of ours is no workspace, whichever table it is in.
+        for route in sorted(routes, key=lambda row: row.path.startswith("/{workspace}")):
             described = self.schemas.document["paths"].get(route.path.replace("{path*}", "{path}"), {})
             methods = cella_routes.ANY if route.method == "ANY" else (route.method,)
             for method in methods:
