@@ -408,6 +408,11 @@ static const struct option_row network_set_options[] = {
     END_OF_OPTIONS,
 };
 
+static const struct option_row history_options[] = {
+    NUMBER("limit", "N", "at most so many, the newest (default: 100)"),
+    END_OF_OPTIONS,
+};
+
 static const struct option_row network_log_options[] = {
     NUMBER("limit", "N", "at most so many, the newest (default: 100)"),
     {.name = "follow", .letter = 'f', .kind = OPTION_FLAG, .help = "go on with what comes; what changes comes again"},
@@ -507,6 +512,7 @@ static const struct option_row doctor_options[] = {
 #define PROCESSES "Processes in a sandbox"
 #define CODE      "Code in a sandbox"
 #define TERMINALS "Terminals in a sandbox"
+#define HISTORY   "History of a sandbox's files"
 #define NETWORK   "Network of a sandbox"
 #define PORTS     "Ports of a sandbox"
 #define ACCESS    "Who may"
@@ -654,6 +660,17 @@ static const struct verb_row verbs[] = {
      NULL, NULL, VERB_REMOTE, verb_terminal_list},
     {TERMINALS, "run NAME terminal close SESSION", "end a session with all that runs in it",
      NULL, NULL, VERB_REMOTE, verb_terminal_close},
+
+    {HISTORY, "history NAME", "show which executions changed files, the newest first",
+     "Files in /workspace and /home/user are tracked; what an image brings is the last row, with the id unknown.",
+     history_options, VERB_REMOTE, verb_history},
+    {HISTORY, "diff NAME [FROM] [TO]", "show what differs between two executions",
+     "As git shows it. Without TO up to the newest commit, without FROM from the one before.",
+     NULL, VERB_REMOTE, verb_diff},
+    {HISTORY, "rollback NAME ID", "bring files back to where they were after an execution",
+     "What was not committed is committed first, and the rollback is a commit of its own: rolling back to the "
+     "one before undoes it.",
+     NULL, VERB_REMOTE, verb_rollback},
 
     {NETWORK, "network get NAME", "show what it may reach",
      NULL, NULL, VERB_REMOTE, verb_network_get},

@@ -116,6 +116,14 @@ static void check_nft(const char *data, struct finding *f)
     finding_fix(f, "apt-get install nftables");
 }
 
+static void check_git(const char *data, struct finding *f)
+{
+    if (is_installed("git", f))
+        return;
+    finding_set(f, FINDING_WARNING, "not installed: no history of sandboxes' files is kept");
+    finding_fix(f, "apt-get install git");
+}
+
 static void check_forwarding(const char *data, struct finding *f)
 {
     if (doctor_number("/proc/sys/net/ipv4/ip_forward") == 1)
@@ -329,6 +337,7 @@ const struct check_row doctor_host_checks[] = {
     {"cella-egress", check_egress},
     {"mkfs.btrfs", check_mkfs},
     {"nft", check_nft},
+    {"git", check_git},
     {"IPv4 forwarding", check_forwarding},
     {"IPv6 forwarding", check_forwarding6},
     {"user id ranges", check_ids},

@@ -74,6 +74,9 @@ verb_function verb_network_get, verb_network_set;
 /* network_log.c */
 verb_function verb_network_log;
 
+/* sandbox_history.c */
+verb_function verb_history, verb_diff, verb_rollback;
+
 /* pool.c */
 verb_function verb_pool_list, verb_pool_get, verb_pool_create, verb_pool_update, verb_pool_delete;
 

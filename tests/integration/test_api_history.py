@@ -220,3 +220,17 @@ def test_it_survives_the_server_and_goes_with_its_sandbox(server):
     ids = {path.name for path in folders.iterdir()}
     box.delete()
     wait_until(lambda: len({path.name for path in folders.iterdir()}) < len(ids), 30, "its history to go")
+
+
+def test_by_the_command_line(server, box):
+    first = run(box, "echo 1 > /workspace/a")
+    run(box, "echo 2 > /workspace/a")
+    listed = server.cli("history", box.name)
+    assert listed.returncode == 0 and first in listed.stdout and "Initial commit" in listed.stdout, listed
+    shown = server.cli("diff", box.name)
+    assert shown.returncode == 0 and "-1\n+2\n" in shown.stdout, shown
+    done = server.cli("rollback", box.name, first)
+    assert done.returncode == 0 and first in done.stdout, done
+    assert box.read("/workspace/a") == b"1\n"
+    assert server.cli("rollback", box.name, "nonsense").returncode == 2
+    assert server.cli("diff", box.name, "exec_ffffffff").returncode == 3
