@@ -597,7 +597,7 @@ int history_list(struct sandboxes *s, const char *workspace, const char *name, s
                  struct error *err)
 {
     _cleanup_repository_ struct repository r = {.folder_fd = -1, .fd = -1};
-    struct sandbox *sb;
+    struct sandbox *sb = NULL;
     if (history_find(s, workspace, name, &sb, err) < 0)
         return -1;
     int rc = history_begin_question(sb, &r, err);
@@ -644,7 +644,7 @@ int history_diff(struct sandboxes *s, const char *workspace, const char *name, c
 {
     _cleanup_repository_ struct repository r = {.folder_fd = -1, .fd = -1};
     char ignored_id[EXECUTION_ID_SIZE];
-    struct sandbox *sb;
+    struct sandbox *sb = NULL;
     if ((from != NULL && execution_normalize(from, ignored_id, err) < 0) ||
         (to != NULL && execution_normalize(to, ignored_id, err) < 0) ||
         history_find(s, workspace, name, &sb, err) < 0)
