@@ -55,6 +55,7 @@ struct cellad {
     struct http_server *server;
     struct tls_context *tls; /* NULL: plain HTTP only */
     const char *overcommit, *capacity, *network_private;
+    bool no_history;
     struct live_calls live;
     struct connect_watchers watchers;
     struct signed_hints signed_hints;
@@ -235,6 +236,7 @@ static int open_parts(struct cellad *d, const char *data, bool open_to_all, unsi
         return -1;
     sandboxes_set_secrets(d->sandboxes, secret_source_fill, secret_source_check, d->auth);
     sandboxes_set_metrics_interval(d->sandboxes, interval);
+    sandboxes_set_history(d->sandboxes, !d->no_history);
     d->api.loop = d->loop;
     d->api.sandboxes = d->sandboxes;
     d->api.code = d->code;
@@ -274,6 +276,7 @@ int cellad_main(int argc, char **argv)
     }
     d.api.host_address = d.host_ports.address;
     d.network_private = argv[13];
+    d.no_history = strcmp(argv[14], "none") == 0;
     d.api.open = strcmp(argv[2], "open") == 0;
     if (open_parts(&d, argv[1], strcmp(argv[2], "open") == 0, (unsigned)strtoul(argv[5], NULL, 10),
                    strcmp(argv[7], "any") == 0, &err) < 0 ||

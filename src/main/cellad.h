@@ -22,7 +22,8 @@ enum {
  * samples of what sandboxes use, origins of pages or "", "any" or "public": where callbacks may go,
  * overcommit factors or "", capacity or "", pools that are to be there, each as pool_option.h says
  * and ended by a line break, the domain of sandboxes' host names or "off", which ports of the host
- * are for sandboxes (api/port_doors.h), private ranges that sandboxes may be let into or "". */
-enum { CELLAD_ARGS = 14, CELLAD_KEY_LEN = 64 };
+ * are for sandboxes (api/port_doors.h), private ranges that sandboxes may be let into or "",
+ * "history" or "none": whether histories of sandboxes' files are kept. */
+enum { CELLAD_ARGS = 15, CELLAD_KEY_LEN = 64 };
 
 int cellad_main(int argc, char **argv);

@@ -58,6 +58,7 @@ static const struct option_place places[] = {
     {"--pool", LIST, offsetof(struct server_options, pools)},
     {"--allow-private-callbacks", FLAG, offsetof(struct server_options, private_callbacks)},
     {"--no-auth", FLAG, offsetof(struct server_options, no_auth)},
+    {"--no-history", FLAG, offsetof(struct server_options, no_history)},
 };
 
 static int check_admission(const struct server_options *options, struct error *err)

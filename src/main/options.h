@@ -39,6 +39,7 @@ struct server_options {
     char pools[SERVER_POOLS_MAX]; /* every --pool, each ended by a line break */
     const char *network_private;  /* ranges parted by commas: network/address.h; NULL: none */
     bool no_auth;
+    bool no_history;
     bool private_callbacks; /* callbacks may go to any address */
 };
 

@@ -244,6 +244,7 @@ static int exec_cellad(struct supervisor *s)
         s->options.domain,
         s->options.ports,
         s->options.network_private != NULL ? s->options.network_private : "",
+        s->options.no_history ? "none" : "history",
     };
     execveat(program, "", (char **)argv, environ, AT_EMPTY_PATH);
     return -1;

@@ -103,10 +103,12 @@ static void test_server(void **state)
     struct server_options options;
     struct error err;
     assert_int_equal(PARSE(&options, &err, "--pool", "image=host,size=1", "--no-auth", "--pool",
-                           "image=base,trust=untrusted", "--overcommit", "memory=1.5"),
+                           "image=base,trust=untrusted", "--overcommit", "memory=1.5",
+                           "--no-history"),
                      0);
     assert_string_equal(options.pools, "image=host,size=1\nimage=base,trust=untrusted\n");
     assert_true(options.no_auth);
+    assert_true(options.no_history);
     assert_string_equal(options.overcommit, "memory=1.5");
     assert_int_equal(PARSE(&options, &err, "--overcommit", ""), 0);
 
