@@ -21,10 +21,13 @@
 #include "api/origin.h"
 #include "api/port_host.h"
 #include "api/port_serve.h"
+#include "api/record.h"
 #include "api/scalebox/door.h"
 #include "auth/workspaces.h"
 #include "base/log.h"
 #include "http/router.h"
+
+enum { STREAM_RETRY_S = 5 }; /* streams end when they end */
 
 /* Settles which workspace the request is about: the one in its path, or the one in its fields, or
  * the caller's own. Another's and one that does not exist look the same from outside. */
@@ -80,11 +83,18 @@ static int dispatch(struct http_exchange *x, const struct api *api, const struct
         const char *methods = route_methods(dialect->routes, *dialect->count, x, path, &any);
         return origin_reply_options(x, api, methods, err);
     }
-    if (route == NULL)
+    struct error why = route == NULL ? *err : (struct error){0};
+    if (record_route(x, route, &params, err) < 0)
         return -1;
+    if (route == NULL) {
+        *err = why;
+        return -1;
+    }
     struct api_call call = {.api = api, .workspace = ""};
-    if ((route->scope & SCOPE_PUBLIC) == 0 && (api_authorize(x, route->scope, &call, err) < 0 ||
-                                               workspace_settle(x, &params, &call, err) < 0))
+    if ((route->scope & SCOPE_PUBLIC) == 0 &&
+        (api_authorize(x, route->scope, &call, err) < 0 ||
+         workspace_settle(x, &params, &call, err) < 0 ||
+         record_caller(x, &call.principal, call.workspace, err) < 0))
         return -1;
     return serve(x, route, &params, &call, err);
 }
@@ -97,10 +107,14 @@ static int serve_host(struct http_exchange *x, const struct api *api, const stru
     struct e2b_visit e2b;
     bool inside = e2b_visits(x, api, &e2b);
     if (inside && !e2b_port_is_ours(e2b.port))
-        return e2b_port_serve(x, api, e2b.sandbox_id, e2b.port, false, err);
+        return record_visit(x, e2b.sandbox_id, err) < 0
+                   ? -1
+                   : e2b_port_serve(x, api, e2b.sandbox_id, e2b.port, false, err);
     if (!inside && api->domain != NULL &&
         port_host_parse(http_request(x)->host, api->domain, &host)) {
         const struct port_visit visit = {.sandbox_id = host.sandbox_id, .port = host.port};
+        if (record_visit(x, host.sandbox_id, err) < 0)
+            return -1;
         if (e2b_port_is_open(x, api, host.sandbox_id, host.port))
             return e2b_port_serve(x, api, host.sandbox_id, host.port, true, err);
         return port_serve(x, api, &visit, err);
@@ -127,6 +141,7 @@ int api_handle(struct http_exchange *x, void *ctx, struct error *err)
     const struct api *api = ctx;
     const struct http_request *request = http_request(x);
     const struct dialect *dialect = dialect_for(x, api);
+    record_begin(x, api, dialect);
     if (serve_host(x, api, dialect, err) == 0)
         return 0;
     if (err->code == ERROR_INTERNAL)
@@ -134,6 +149,9 @@ int api_handle(struct http_exchange *x, void *ctx, struct error *err)
     else
         log_debug("%s %s: %s: %s", request->method, request->path, error_name(err->code),
                   err->message);
+    record_error(x, err->code);
+    if (err->code == ERROR_TOO_MANY_STREAMS && !http_started(x))
+        http_set_header(x, "Retry-After", "%d", STREAM_RETRY_S);
     if (err->code == ERROR_TOO_MANY_ATTEMPTS && !http_started(x))
         http_set_header(x, "Retry-After", "%d", auth_retry_after(api->auth, request->peer));
     if (dialect->reply_error == NULL || http_started(x) || err->code == ERROR_CANCELLED)

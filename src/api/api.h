@@ -16,7 +16,9 @@
 #include "loop/loop.h"
 #include "sandbox/sandbox.h"
 
+struct limits;
 struct live_calls;
+struct recorder;
 struct connect_watchers;
 struct signed_hints;
 
@@ -28,6 +30,9 @@ struct api {
     struct webhook *webhook;
     struct auth *auth;
     struct live_calls *live;
+    struct limits *limits;
+    struct recorder *recorder;
+    struct workers *searchers; /* who look through the audit log */
     struct connect_watchers *watchers;
     struct signed_hints *signed_hints;
     const char *public_url; /* "https://cella.example"; NULL: as the request's Host field says */

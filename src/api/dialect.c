@@ -27,12 +27,12 @@ const struct dialect dialect_preview = {preview_routes, &preview_route_count,
 
 const struct dialect dialect_e2b = {e2b_routes, &e2b_route_count, e2b_reply_error, "e2b"};
 const struct dialect dialect_e2b_envd = {e2b_envd_routes, &e2b_envd_route_count,
-                                         e2b_envd_reply_error, "e2b-envd"};
+                                         e2b_envd_reply_error, "e2b-envd", true};
 
 const struct dialect dialect_scalebox = {scalebox_routes, &scalebox_route_count,
                                          scalebox_reply_error, "scalebox"};
 const struct dialect dialect_scalebox_box = {scalebox_box_routes, &scalebox_box_route_count,
-                                             scalebox_box_reply_error, "scalebox-box"};
+                                             scalebox_box_reply_error, "scalebox-box", true};
 
 const struct dialect dialect_aisandbox = {aisandbox_routes, &aisandbox_route_count,
                                           aisandbox_reply_error, "aisandbox"};

@@ -16,6 +16,7 @@ struct dialect {
     /* Answers with *why, before which nothing was answered. NULL: as the server itself does. */
     int (*reply_error)(struct http_exchange *x, const struct error *why, struct error *err);
     const char *name; /* for people and tests */
+    bool by_box;      /* its handlers settle who is calling, by a sandbox's token */
 };
 
 extern const struct dialect dialect_cella;      /* everything that is none of the others */

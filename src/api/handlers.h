@@ -14,6 +14,9 @@ route_handler ops_openapi, ops_docs, ops_docs_part;
 /* v0/keys.c, v0/oauth.c */
 route_handler v0_key_list, v0_key_create, v0_key_get, v0_key_delete, v0_whoami, v0_oauth_token;
 
+/* v0/limits.c, v0/audit.c */
+route_handler v0_limits, v0_audit, v0_audit_head;
+
 /* v0/secrets.c */
 route_handler v0_secret_list, v0_secret_create, v0_secret_get, v0_secret_put, v0_secret_delete;
 

@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * What kind of work a route is: its limits go by that (api/limits.h), it is written to the audit
- * log, and what is measured is told apart by it. A row of the route table adds its class to its
- * scope (SCOPE_WRITE | CLASS_EXEC); one that names none is READ or WRITE, as its scope and
+ * What kind of work a route is: its limits go by that (api/call_limits.h), it is written to the
+ * audit log, and what is measured is told apart by it. A row of the route table adds its class to
+ * its scope (SCOPE_WRITE | CLASS_EXEC); one that names none is READ or WRITE, as its scope and
  * method say.
  */
 

@@ -99,6 +99,9 @@ const struct route api_routes[] = {
     ROUTE("PUT",    "/v0/sandbox/{name}/network/ca", SCOPE_WRITE, v0_sandbox_ca_put),
     ROUTE("DELETE", "/v0/sandbox/{name}/network/ca", SCOPE_WRITE, v0_sandbox_ca_delete),
 
+    ROUTE("GET",    "/v0/limits",               SCOPE_READ,   v0_limits),
+    ROUTE("GET",    "/v0/audit",                SCOPE_ADMIN,  v0_audit),
+    ROUTE("GET",    "/v0/audit/head",           SCOPE_ADMIN,  v0_audit_head),
     ROUTE("GET",    "/v0/machine",              SCOPE_READ,   v0_machine),
     ROUTE("GET",    "/v0/metrics",              SCOPE_READ,   v0_metrics),
 

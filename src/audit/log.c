@@ -152,11 +152,15 @@ int audit_admit(struct audit *a, struct error *err)
 
 static struct buf *begin_line(struct audit *a, const char *event, int64_t unix_ms)
 {
-    char time[AUDIT_TIME_LEN + 1];
-    audit_time_text(unix_ms, time);
+    if (unix_ms / 1000 != a->time_ms / 1000 || a->time_ms == 0)
+        audit_time_text(unix_ms, a->time_text);
+    int64_t ms = unix_ms % 1000;
+    for (int at = AUDIT_TIME_LEN - 2; at > AUDIT_TIME_LEN - 5; at--, ms /= 10)
+        a->time_text[at] = (char)('0' + ms % 10);
+    a->time_ms = unix_ms;
     a->start = a->lines.len;
     buf_addf(&a->lines, "{\"seq\":%" PRIu64 ",\"time\":\"%s\",\"event\":\"%s\"", a->chain.seq + 1,
-             time, event);
+             a->time_text, event);
     return &a->lines;
 }
 

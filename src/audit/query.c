@@ -13,7 +13,7 @@
 
 #include "base/cleanup.h"
 
-enum { PIECE = 256 * 1024, CONDITIONS_MAX = 5, MEMBER_MAX = 1024 };
+enum { PIECE = 256 * 1024, CONDITIONS_MAX = 5, MEMBER_MAX = 1024, CLOCK_STEP_MS = 3600 * 1000 };
 
 /* One of two members has to be in the line. */
 struct condition {
@@ -24,7 +24,7 @@ struct search {
     const struct audit_query *query;
     struct condition conditions[CONDITIONS_MAX];
     size_t condition_count;
-    char since[AUDIT_TIME_LEN + 1];
+    char since[AUDIT_TIME_LEN + 1], long_before[AUDIT_TIME_LEN + 1];
     struct buf *out;
     struct audit_matches matches;
     bool over;
@@ -62,11 +62,13 @@ static void take_line(struct search *s, struct slice text)
     struct audit_line line;
     if (!audit_line_parse(text, &line) || (q->before != 0 && line.seq >= q->before))
         return;
+    bool older = q->since_ms != 0 && memcmp(line.time.data, s->since, AUDIT_TIME_LEN) < 0;
+    /* What is before it is older; but clocks are set back, now and then, by a little. */
     if (line.seq <= q->after ||
-        (q->since_ms != 0 && memcmp(line.time.data, s->since, AUDIT_TIME_LEN) < 0)) {
-        s->over = true; /* what is before it is older */
+        (older && memcmp(line.time.data, s->long_before, AUDIT_TIME_LEN) < 0))
+        s->over = true;
+    if (s->over || older)
         return;
-    }
     if (!matches(s, &line))
         return;
     if (s->matches.count == q->limit) {
@@ -143,6 +145,8 @@ int audit_find(int dir_fd, const struct audit_query *query, struct buf *lines,
     add_condition(&s, "operation", "class", query->operation);
     add_condition(&s, "event", NULL, query->event);
     audit_time_text(query->since_ms, s.since);
+    audit_time_text(query->since_ms > CLOCK_STEP_MS ? query->since_ms - CLOCK_STEP_MS : 0,
+                    s.long_before);
     int rc = search_files(&s, dir_fd, err);
     for (size_t i = 0; i < s.condition_count; i++) {
         buf_release(&s.conditions[i].either[0]);

@@ -19,8 +19,10 @@ struct audit {
     bool low;         /* … or has none left */
     int64_t born_ms;  /* when the file's first line was written; Unix time */
     uint64_t head_seq;
-    int64_t retry_at; /* loop's time */
-    uint64_t lost;    /* lines that no line has told of yet */
+    int64_t retry_at;                   /* loop's time */
+    uint64_t lost;                      /* lines that no line has told of yet */
+    int64_t time_ms;                    /* that the next one is the text of */
+    char time_text[AUDIT_TIME_LEN + 1]; /* most lines are of the same second as the one before */
     struct timer timer;
     void (*tick)(void *ctx);
     void *tick_ctx;

@@ -12,7 +12,9 @@
  *     ca.pem         certificate of the server's own authority, for everybody
  *     ca.key         its key, mode 0600
  *     server.pem     the server's certificate, and its key, mode 0600
+ *   audit/         who did what: a hash chain of lines (src/audit); belongs to cellad's user
  *   db/            SQLite; belongs to the user that cellad runs as
+ *     audit-head     number and hash of the audit log's newest line
  *     metrics/<id>   what a sandbox has used, in rings of a fixed size
  *     network/<id>   what a sandbox tried to reach, as much as fits into a fixed size
  *   history/       belongs to the user that cellad runs as
@@ -40,6 +42,8 @@
 #define LAYOUT_TLS_SERVER         "tls/server.pem"
 #define LAYOUT_DB_DIR             "db"
 #define LAYOUT_DB                 "db/cella.db"
+#define LAYOUT_AUDIT              "audit"
+#define LAYOUT_AUDIT_HEAD         "db/audit-head"
 #define LAYOUT_METRICS            "db/metrics"
 #define LAYOUT_NETWORK_LOGS       "db/network"
 #define LAYOUT_HISTORY            "history"

@@ -423,6 +423,31 @@ static const struct option_row network_log_options[] = {
     END_OF_OPTIONS,
 };
 
+#define AUDIT_OPTIONS                                                                              \
+    TEXT("since", "TIME", "not before 2023-10-10T15:30:00Z, or than so long ago: 10m"),            \
+    TEXT("key", "KEY", "only what was done with this key, by its id or name"),                     \
+    TEXT("sandbox", "NAME", "only what was done to this sandbox, by its name or id"),              \
+    TEXT("operation", "OPERATION", "only one: \"POST /v0/sandbox\", or a class of them: exec"),    \
+    TEXT("event", "EVENT", "only lines of a kind: request, command, server.started")
+
+static const struct option_row audit_list_options[] = {
+    NUMBER("limit", "N", "at most so many, the newest (default: 100)"),
+    AUDIT_OPTIONS,
+    END_OF_OPTIONS,
+};
+
+static const struct option_row audit_tail_options[] = {
+    NUMBER("limit", "N", "begin with so many, the newest (default: 10)"),
+    {.name = "follow", .letter = 'f', .kind = OPTION_FLAG, .help = "go on with what comes"},
+    AUDIT_OPTIONS,
+    END_OF_OPTIONS,
+};
+
+static const struct option_row audit_verify_options[] = {
+    TEXT("expect", "SEQ:HASH", "a head that was kept elsewhere: the log has to have that line"),
+    END_OF_OPTIONS,
+};
+
 #define POOL_OPTIONS                                                                               \
     NUMBER("size", "N", "how many are kept ready (default: 5); 0: none"),                          \
     TEXT("ttl", "TIME", "one that nobody took for so long is replaced (default: 30m)"),            \
@@ -475,6 +500,9 @@ static const struct option_row server_options[] = {
     {.name = "egress-ca", .kind = OPTION_FILE, .value = "FILE",
      .help = "certificate authorities, as PEM, that hosts which get secrets are believed for (default: this machine's)"},
     CHOICE("log-level", "error|warn|info|debug", "how much it says (default: info)"),
+    TEXT("audit", "OPTIONS", "the log of who did what: off, or of reads=no,full=go-on,size=64Mi,files=16,age=90d (default: on)"),
+    TEXT("rate-limit", "RATES", "requests of one key a second, and at once: off, or of exec=300:2000,read=off,address=3000,local=on (default: on, for callers of other machines)"),
+    TEXT("quota", "NUMBERS", "streams=6144,streams-per-key=2048,sandboxes=10000 (of one workspace), or off for one of them"),
     TEXT("overcommit", "FACTORS", "how often it may be promised: cpu=4,memory=1.5,disk=1, or one for all (default: cpu=100,memory=4,disk=20,10 of the rest)"),
     TEXT("capacity", "QUANTITIES", "what there is to promise, where the kernel's word is not right: memory=8Gi,networkIn=125M"),
     {.name = "pool", .repeats = true, .kind = OPTION_TEXT, .value = "image=IMAGE,size=N",
@@ -767,6 +795,18 @@ static const struct verb_row verbs[] = {
      NULL, pool_update_options, VERB_REMOTE, verb_pool_update},
     {MACHINE, "pool delete POOL", "remove it; sandboxes that came from it stay",
      NULL, NULL, VERB_REMOTE, verb_pool_delete},
+
+    {MACHINE, "audit list", "show who did what, newest first",
+     "Requests and commands, with who sent them and what came of it; never what a command printed. An "
+     "administrator sees his workspace's, one of the server's sees all.",
+     audit_list_options, VERB_REMOTE, verb_audit_list},
+    {MACHINE, "audit tail", "print the newest lines of the audit log as JSON, and go on with --follow",
+     NULL, audit_tail_options, VERB_REMOTE, verb_audit_tail},
+    {MACHINE, "audit verify", "check that no line of the audit log was changed, removed, moved or put in",
+     "Reads the files of the data folder, as root or the server's user; the server may run. Says where "
+     "something is wrong, and the exit status is 1 then. Keep the head that it prints somewhere else, and "
+     "give it to --expect next time: that shows that the log was not written anew.",
+     audit_verify_options, VERB_LOCAL, verb_audit_verify},
 
     {MACHINE, "server", "serve sandboxes from this machine",
      "Runs in the foreground, as root. On the first start it makes the data folder and an API key in "

@@ -35,6 +35,9 @@ verb_function verb_backup, verb_restore;
 /* tls.c */
 verb_function verb_tls_ca;
 
+/* audit.c */
+verb_function verb_audit_list, verb_audit_tail, verb_audit_verify;
+
 /* file.c */
 verb_function verb_file_read, verb_file_ls, verb_file_write, verb_file_rm;
 

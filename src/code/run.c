@@ -19,6 +19,7 @@
 #include "sandbox/history.h"
 #include "sandbox/history_tree.h"
 #include "sandbox/processes.h"
+#include "sandbox/witness.h"
 
 enum {
     INTERRUPT_AGAIN_MS = 1000,
@@ -508,7 +509,10 @@ int code_run(struct code *code, const struct code_place *place, const struct cod
     if (check(run, &language, err) < 0 ||
         find_and_lock(code, place, run->context, language, &c, err) < 0)
         return -1;
+    void *seen = witness_code(code->sandboxes, place->workspace, place->sandbox, place->actor,
+                              c->language->name, run->code);
     if (begin(c, place, run, &number, err) < 0) {
+        witness_code_end(code->sandboxes, seen, NULL);
         context_unlock(c);
         return -1;
     }
@@ -524,7 +528,10 @@ int code_run(struct code *code, const struct code_place *place, const struct cod
                         .ctx = ctx};
     sandboxes_is_paused(code->sandboxes, place->workspace, place->sandbox, &r.paused_ms);
     history_run_begin(r.execution);
-    return carry_out(&r, err);
+    int rc = carry_out(&r, err);
+    const int64_t status = r.status;
+    witness_code_end(code->sandboxes, seen, rc < 0 ? NULL : &status);
+    return rc;
 }
 
 int code_follow(struct code *code, const struct code_place *place, const char *id, int64_t idle_ms,

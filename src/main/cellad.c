@@ -6,6 +6,7 @@
 
 #include "main/cellad.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,10 +19,13 @@
 #include "api/api.h"
 #include "api/connect/watchers.h"
 #include "api/signed_address.h"
+#include "api/call_limits.h"
 #include "api/live.h"
 #include "api/port_callback.h"
+#include "api/record.h"
 #include "api/secret_source.h"
 #include "api/port_doors.h"
+#include "audit/log.h"
 #include "auth/auth.h"
 #include "auth/keys.h"
 #include "auth/seal.h"
@@ -36,6 +40,7 @@
 #include "http/webhook.h"
 #include "loop/co.h"
 #include "loop/loop.h"
+#include "loop/work.h"
 #include "main/options.h"
 #include "main/pool_option.h"
 #include "sandbox/metrics.h"
@@ -56,6 +61,12 @@ struct cellad {
     struct tls_context *tls; /* NULL: plain HTTP only */
     const char *overcommit, *capacity, *network_private;
     bool no_history;
+    const char *audit_text, *rate_text, *quota_text;
+    int audit_fd, audit_head_fd;
+    struct audit *audit;
+    struct limits limits;
+    struct recorder recorder;
+    struct workers *searchers;
     struct live_calls live;
     struct connect_watchers watchers;
     struct signed_hints signed_hints;
@@ -218,6 +229,34 @@ static int open_callbacks(struct cellad *d, bool any, struct error *err)
     return 0;
 }
 
+/* Before anything is served, and after it is known who is told of commands. */
+static int open_audit(struct cellad *d, struct error *err)
+{
+    struct audit_options options;
+    struct limits_config config;
+    if (audit_options_parse(d->audit_text, &options, err) < 0 ||
+        limits_config_parse(d->rate_text, d->quota_text, &config, err) < 0)
+        return -1;
+    d->audit_fd = openat(CELLAD_FD_DATA, LAYOUT_AUDIT, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (d->audit_fd < 0)
+        return error_sys(err, "opening the folder of the audit log");
+    d->audit_head_fd =
+        openat(CELLAD_FD_DATA, LAYOUT_AUDIT_HEAD, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (d->audit_head_fd < 0)
+        return error_sys(err, "opening the head of the audit log");
+    d->searchers = workers_new(d->loop, 1, err);
+    if (d->searchers == NULL ||
+        audit_open(d->loop, d->audit_fd, d->audit_head_fd, &options, &d->audit, err) < 0)
+        return -1;
+    limits_init(&d->limits, &config);
+    sandboxes_set_quota(d->sandboxes, config.sandboxes);
+    recorder_init(&d->recorder, d->loop, d->audit, &d->limits, d->sandboxes);
+    d->api.limits = &d->limits;
+    d->api.recorder = &d->recorder;
+    d->api.searchers = d->searchers;
+    return 0;
+}
+
 static int open_parts(struct cellad *d, const char *data, bool open_to_all, unsigned interval,
                       bool any_callback, struct error *err)
 {
@@ -232,7 +271,7 @@ static int open_parts(struct cellad *d, const char *data, bool open_to_all, unsi
         sandboxes_set_capacity(d->sandboxes, d->overcommit, d->capacity, err) < 0 ||
         sandboxes_set_network_exceptions(d->sandboxes, d->network_private, err) < 0 ||
         code_new(d->loop, d->sandboxes, &d->code, err) < 0 ||
-        open_callbacks(d, any_callback, err) < 0)
+        open_callbacks(d, any_callback, err) < 0 || open_audit(d, err) < 0)
         return -1;
     sandboxes_set_secrets(d->sandboxes, secret_source_fill, secret_source_check, d->auth);
     sandboxes_set_metrics_interval(d->sandboxes, interval);
@@ -251,7 +290,7 @@ static int open_parts(struct cellad *d, const char *data, bool open_to_all, unsi
 
 int cellad_main(int argc, char **argv)
 {
-    struct cellad d = {.signal_fd = -1};
+    struct cellad d = {.signal_fd = -1, .audit_fd = -1, .audit_head_fd = -1};
     struct error err;
     if (argc != CELLAD_ARGS) {
         fprintf(stderr, "cellad is started by `cella server`\n");
@@ -277,6 +316,9 @@ int cellad_main(int argc, char **argv)
     d.api.host_address = d.host_ports.address;
     d.network_private = argv[13];
     d.no_history = strcmp(argv[14], "none") == 0;
+    d.audit_text = argv[15];
+    d.rate_text = argv[16];
+    d.quota_text = argv[17];
     d.api.open = strcmp(argv[2], "open") == 0;
     if (open_parts(&d, argv[1], strcmp(argv[2], "open") == 0, (unsigned)strtoul(argv[5], NULL, 10),
                    strcmp(argv[7], "any") == 0, &err) < 0 ||
@@ -294,6 +336,13 @@ int cellad_main(int argc, char **argv)
     webhook_free(d.webhook);
     auth_free(d.auth);
     store_close(d.store);
+    audit_close(d.audit);
+    workers_free(d.searchers);
+    limits_release(&d.limits);
+    if (d.audit_fd >= 0)
+        close(d.audit_fd);
+    if (d.audit_head_fd >= 0)
+        close(d.audit_head_fd);
     watch_stop(&d.signals);
     if (d.signal_fd >= 0)
         close(d.signal_fd);

@@ -23,7 +23,8 @@ enum {
  * overcommit factors or "", capacity or "", pools that are to be there, each as pool_option.h says
  * and ended by a line break, the domain of sandboxes' host names or "off", which ports of the host
  * are for sandboxes (api/port_doors.h), private ranges that sandboxes may be let into or "",
- * "history" or "none": whether histories of sandboxes' files are kept. */
-enum { CELLAD_ARGS = 15, CELLAD_KEY_LEN = 64 };
+ * "history" or "none": whether histories of sandboxes' files are kept, the audit log's options
+ * (audit/log.h), rates and quotas (api/call_limits.h), each of the three or "". */
+enum { CELLAD_ARGS = 18, CELLAD_KEY_LEN = 64 };
 
 int cellad_main(int argc, char **argv);

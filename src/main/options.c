@@ -8,8 +8,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "api/call_limits.h"
 #include "api/port_doors.h"
 #include "api/port_host.h"
+#include "audit/log.h"
 #include "base/cleanup.h"
 #include "base/duration.h"
 #include "base/layout.h"
@@ -54,6 +56,9 @@ static const struct option_place places[] = {
     {"--overcommit", VALUE, offsetof(struct server_options, overcommit)},
     {"--capacity", VALUE, offsetof(struct server_options, capacity)},
     {"--network-allow-private", VALUE, offsetof(struct server_options, network_private)},
+    {"--audit", VALUE, offsetof(struct server_options, audit)},
+    {"--rate-limit", VALUE, offsetof(struct server_options, rate_limit)},
+    {"--quota", VALUE, offsetof(struct server_options, quota)},
     {"--cors-origin", VALUE, offsetof(struct server_options, cors_origin)},
     {"--pool", LIST, offsetof(struct server_options, pools)},
     {"--allow-private-callbacks", FLAG, offsetof(struct server_options, private_callbacks)},
@@ -71,6 +76,15 @@ static int check_admission(const struct server_options *options, struct error *e
         machine_configure(&admission.machine, options->capacity, err) < 0)
         return error_prefix(err, "--capacity");
     return 0;
+}
+
+static int check_limits(const struct server_options *options, struct error *err)
+{
+    struct audit_options audit;
+    struct limits_config limits;
+    if (audit_options_parse(options->audit, &audit, err) < 0)
+        return error_prefix(err, "--audit");
+    return limits_config_parse(options->rate_limit, options->quota, &limits, err);
 }
 
 static int check_ports(const struct server_options *options, struct error *err)
@@ -175,8 +189,8 @@ int server_options_parse(int argc, char **argv, struct server_options *ret_optio
         return error_set(err, ERROR_INVALID_ARGUMENT,
                          "--no-auth with --cors-origin '*' would let in every page of every "
                          "browser on this machine: name the origins");
-    if (check_admission(&options, err) < 0 || check_ports(&options, err) < 0 ||
-        check_private(options.network_private, err) < 0 ||
+    if (check_admission(&options, err) < 0 || check_limits(&options, err) < 0 ||
+        check_ports(&options, err) < 0 || check_private(options.network_private, err) < 0 ||
         check_range6(options.network_range6, err) < 0)
         return -1;
     *ret_options = options;

@@ -38,6 +38,9 @@ struct server_options {
     const char *capacity;         /* as sandbox/machine.h reads it; NULL: what is detected */
     char pools[SERVER_POOLS_MAX]; /* every --pool, each ended by a line break */
     const char *network_private;  /* ranges parted by commas: network/address.h; NULL: none */
+    const char *audit;            /* as audit/log.h reads it; NULL: the defaults */
+    const char *rate_limit;       /* as api/call_limits.h reads it; NULL: the defaults */
+    const char *quota;            /* the same */
     bool no_auth;
     bool no_history;
     bool private_callbacks; /* callbacks may go to any address */

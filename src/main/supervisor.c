@@ -245,6 +245,9 @@ static int exec_cellad(struct supervisor *s)
         s->options.ports,
         s->options.network_private != NULL ? s->options.network_private : "",
         s->options.no_history ? "none" : "history",
+        s->options.audit != NULL ? s->options.audit : "",
+        s->options.rate_limit != NULL ? s->options.rate_limit : "",
+        s->options.quota != NULL ? s->options.quota : "",
     };
     execveat(program, "", (char **)argv, environ, AT_EMPTY_PATH);
     return -1;

@@ -15,6 +15,7 @@
 #include "image/image.h"
 #include "loop/co.h"
 #include "sandbox/metadata.h"
+#include "sandbox/witness.h"
 
 enum { NAME_TRIES = 20, DELETE_WAIT_MS = 30 * 1000 };
 
@@ -95,11 +96,22 @@ static int check_room(const struct group *group, struct error *err)
     return 0;
 }
 
+static int check_quota(const struct sandboxes *s, const char *workspace, struct error *err)
+{
+    unsigned count = sandboxes_count(s, workspace);
+    if (s->sandboxes_max == 0 || count < s->sandboxes_max)
+        return 0;
+    return error_set(err, ERROR_TOO_MANY_SANDBOXES,
+                     "the workspace \"%s\" has %u sandboxes, and more it may not have: delete one "
+                     "first",
+                     workspace, count);
+}
+
 /* Nothing waits from the check of the external id to the end. */
 static struct sandbox *insert(struct sandboxes *s, const struct group *group,
                               struct store_sandbox *row, struct error *err)
 {
-    if (check_room(group, err) < 0 ||
+    if (check_room(group, err) < 0 || check_quota(s, row->workspace, err) < 0 ||
         sandbox_check_external(s, row->workspace, row->external_id, NULL, err) < 0)
         return NULL;
     row->created_ms = row->updated_ms = birth_time(s);
@@ -142,6 +154,7 @@ struct sandbox *sandbox_admit(struct sandboxes *s, struct group *group, struct s
     if (sb == NULL)
         return NULL;
     sb->goal = row->enabled ? GOAL_RUNNING : GOAL_STOPPED;
+    witness_made(sb);
     sandbox_add_event(sb, event->type, "SUCCESS", event->message);
     return sb;
 }

@@ -21,6 +21,7 @@
 #include "sandbox/history_state.h"
 #include "sandbox/process_ref.h"
 #include "sandbox/state.h"
+#include "sandbox/witness.h"
 
 enum {
     ANSWER_MS = 30 * 1000,
@@ -34,6 +35,7 @@ struct process_output {
     int fd;
     uint64_t offset;
     bool ended;
+    void *run;   /* for the witness of one that was started here */
     size_t used; /* of `in`, by the last event */
     struct buf in;
 };
@@ -62,6 +64,7 @@ void process_output_end(struct process_output *o)
 {
     if (o == NULL)
         return;
+    witness_end(o->sb->owner, steal_ptr(o->run), NULL);
     close(o->fd);
     buf_release(&o->in);
     sandbox_stream_end(o->sb);
@@ -173,6 +176,7 @@ int process_output_exec(struct sandboxes *s, const char *workspace, const char *
         process_exec_request(o->sb, actor, exec, arena, &request, err) < 0)
         return -1;
     request.flags = (request.flags & ~(uint64_t)EXEC_WAIT) | EXEC_FOLLOW;
+    o->run = witness_exec(o->sb, actor, &request);
     if (begin(o, &agent_exec_schema, &request, arena, ret_process, err) < 0)
         return -1;
     history_run_started(o->sb, request.execution);
@@ -226,6 +230,7 @@ static int take_event(struct process_output *o, const struct frame_header *heade
         event->kind = OUTPUT_END;
         o->ended = true;
         history_process_seen(o->sb, &event->process);
+        witness_end(o->sb->owner, steal_ptr(o->run), &event->process);
         return 0;
     }
 }

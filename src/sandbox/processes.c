@@ -13,6 +13,7 @@
 #include "sandbox/history_state.h"
 #include "sandbox/process_ref.h"
 #include "sandbox/state.h"
+#include "sandbox/witness.h"
 
 enum {
     ANSWER_MS = 30 * 1000,
@@ -152,8 +153,10 @@ int sandbox_exec(struct sandboxes *s, const char *workspace, const char *name, c
         process_exec_request(sb, actor, exec, arena, &request, err) < 0)
         return -1;
     bool waits = request.flags & EXEC_WAIT;
+    void *run = witness_exec(sb, actor, &request);
     int rc = channel_call(channel, &agent_exec_schema, &request, &agent_process_schema, arena,
                           ret_process, waits ? wait_ms : ANSWER_MS, err);
+    witness_end(s, run, waits && rc == 0 ? ret_process : NULL);
     if (rc == 0 && waits)
         history_run_ended(sb, request.execution, ret_process->clean != 1);
     else if (rc == 0 || (waits && err->code == ERROR_TIMEOUT))

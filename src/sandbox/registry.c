@@ -168,6 +168,53 @@ void sandbox_drop(struct sandbox *sb)
     sandbox_free(sb);
 }
 
+/* How many sandboxes a workspace has; those that have none are not remembered. */
+struct workspace_count {
+    char name[NAME_MAX_LEN + 1];
+    unsigned sandboxes;
+    UT_hash_handle hh;
+};
+
+static struct workspace_count *count_of(const struct sandboxes *s, const char *workspace)
+{
+    struct workspace_count *count;
+    HASH_FIND_STR(s->counts, workspace, count);
+    return count;
+}
+
+static void count_more(struct sandboxes *s, const char *workspace)
+{
+    struct workspace_count *count = count_of(s, workspace);
+    if (count == NULL) {
+        count = calloc(1, sizeof(*count));
+        if (count == NULL)
+            abort(); /* a hundred bytes: nothing sensible can go on */
+        snprintf(count->name, sizeof(count->name), "%s", workspace);
+        HASH_ADD_STR(s->counts, name, count);
+    }
+    count->sandboxes++;
+}
+
+static void count_less(struct sandboxes *s, const char *workspace)
+{
+    struct workspace_count *count = count_of(s, workspace);
+    if (count == NULL || --count->sandboxes > 0)
+        return;
+    HASH_DEL(s->counts, count);
+    free(count);
+}
+
+void sandboxes_set_quota(struct sandboxes *s, unsigned per_workspace)
+{
+    s->sandboxes_max = per_workspace;
+}
+
+unsigned sandboxes_count(const struct sandboxes *s, const char *workspace)
+{
+    const struct workspace_count *count = count_of(s, workspace);
+    return count == NULL ? 0 : count->sandboxes;
+}
+
 int sandbox_insert(struct sandbox *sb, struct error *err)
 {
     struct sandboxes *s = sb->owner;
@@ -179,6 +226,7 @@ int sandbox_insert(struct sandbox *sb, struct error *err)
     HASH_ADD_KEYPTR(by_id, s->ids, sb->id, strlen(sb->id), sb);
     HASH_ADD_KEYPTR(by_name, s->names, sb->key, strlen(sb->key), sb);
     group_join(sb);
+    count_more(s, sb->workspace);
     sandbox_hold(sb);
     return 0;
 }
@@ -191,6 +239,7 @@ void sandbox_remove(struct sandbox *sb)
     HASH_DELETE(by_id, s->ids, sb);
     HASH_DELETE(by_name, s->names, sb);
     group_leave(sb);
+    count_less(s, sb->workspace);
     sb->gone = true;
     admission_release(&s->admission, &sb->promise);
     sandbox_life_forget(sb);

@@ -111,6 +111,10 @@ int sandboxes_new(struct loop *loop, struct store *store, int data_dir_fd,
                   struct sandboxes **ret_sandboxes, struct error *err);
 /* Before sandboxes_recover(): how much may be promised (sandbox/admission.h's text) of what there
  * is (sandbox/machine.h's). "": as it is. */
+/* How many sandboxes a workspace may have, whatever their state: TOO_MANY_SANDBOXES. 0: any number.
+ */
+void sandboxes_set_quota(struct sandboxes *s, unsigned per_workspace);
+unsigned sandboxes_count(const struct sandboxes *s, const char *workspace);
 int sandboxes_set_capacity(struct sandboxes *s, const char *overcommit, const char *capacity,
                            struct error *err);
 /* Before sandboxes_recover(): no history is kept of any. */

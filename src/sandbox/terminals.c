@@ -11,6 +11,7 @@
 #include "base/names.h"
 #include "loop/net.h"
 #include "sandbox/state.h"
+#include "sandbox/witness.h"
 
 enum {
     ANSWER_MS = 30 * 1000,
@@ -80,8 +81,15 @@ int sandbox_terminal_open(struct sandboxes *s, const char *workspace, const char
         return -1;
     sb->had_terminals = true;
     tally_command(sb);
-    return channel_call(channel, &agent_terminal_open_schema, &request, &agent_terminal_schema,
-                        arena, ret_terminal, ANSWER_MS, err);
+    const struct agent_exec seen = {.command =
+                                        request.command != NULL ? request.command : "(terminal)",
+                                    .cwd = request.cwd,
+                                    .user = request.user};
+    void *run = witness_exec(sb, actor, &seen);
+    int rc = channel_call(channel, &agent_terminal_open_schema, &request, &agent_terminal_schema,
+                          arena, ret_terminal, ANSWER_MS, err);
+    witness_end(s, run, NULL);
+    return rc;
 }
 
 struct terminal_items {

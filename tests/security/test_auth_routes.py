@@ -236,7 +236,9 @@ def test_group_of_another_workspace(world, what):
 
 
 def test_lists_show_nothing_of_others(world):
-    rows = [route for route in guarded() if route.method == "GET" and "{" not in route.path]
+    # What a stranger asked for is in his own workspace's audit log: test_audit_log.py looks at that.
+    rows = [route for route in guarded()
+            if route.method == "GET" and "{" not in route.path and route.path != "/v0/audit"]
     assert len(rows) > 4
     for route in rows:
         answer = call(world.server, "GET", route.path, world.stranger)

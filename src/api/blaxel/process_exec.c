@@ -11,6 +11,7 @@
 #include "api/blaxel/process.h"
 #include "api/process_stream.h"
 #include "api/v0/process_exec.h"
+#include "api/record.h"
 #include "base/cleanup.h"
 #include "sandbox/ports.h"
 
@@ -97,7 +98,8 @@ static int exec_stream(struct http_exchange *x, struct run *run, struct error *e
     _cleanup_(cleanup_process_output) struct process_output *output = NULL;
     const struct stream_style style = {.shape = STREAM_NDJSON, .result = result_json, .ctx = run};
     struct agent_process process;
-    if (process_output_exec(run->place.sandboxes, run->place.workspace, run->place.sandbox,
+    if (record_stream(x, err) < 0 || /* before something runs */
+        process_output_exec(run->place.sandboxes, run->place.workspace, run->place.sandbox,
                             run->place.actor, &run->request.exec, http_arena(x), &process, &output,
                             err) < 0)
         return -1;

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "api/call.h"
+#include "api/record.h"
 #include "api/connect/frame.h"
 #include "base/buf.h"
 #include "base/cleanup.h"
@@ -186,7 +187,7 @@ int connect_reply_error(struct http_exchange *x, const struct error *why, struct
 int connect_stream_init(struct connect_stream *stream, struct http_exchange *x, struct error *err)
 {
     int64_t timeout_ms = 0, ping_s = PING_DEFAULT_MS / 1000;
-    if (connect_timeout(x, &timeout_ms, err) < 0 ||
+    if (record_stream(x, err) < 0 || connect_timeout(x, &timeout_ms, err) < 0 ||
         number_field(x, "Keepalive-Ping-Interval", PING_MAX_S, &ping_s, err) < 0)
         return -1;
     *stream = (struct connect_stream){
@@ -233,6 +234,7 @@ int connect_stream_end(struct connect_stream *stream, const struct error *why, s
     if (why != NULL) {
         yyjson_mut_val *root;
         yyjson_mut_doc *doc = api_json_new(arena, &root);
+        record_error(stream->x, why->code);
         yyjson_mut_obj_add_val(doc, root, "error", error_json(arena, doc, why));
         message = json_write(arena, doc, false);
     }

@@ -16,6 +16,7 @@
 #include "api/e2b/door.h"
 #include "api/e2b/handlers.h"
 #include "api/e2b/sandbox_json.h"
+#include "api/record.h"
 #include "api/v0/env.h"
 #include "base/buf.h"
 #include "base/cleanup.h"
@@ -361,7 +362,7 @@ int e2b_execute(struct http_exchange *x, const struct route_params *params, void
     struct connect_box box;
     struct error why = {0};
     if (e2b_box(x, call->api, E2B_NEEDS_TOKEN, "user", &box, err) < 0 ||
-        read_request(x, &request, err) < 0)
+        read_request(x, &request, err) < 0 || record_stream(x, err) < 0)
         return -1;
     const struct code_place place = place_of(&box);
     int rc = code_run(call->api->code, &place, &request.run, tell, &e, &why);

@@ -10,6 +10,7 @@
 #include "api/e2b/port.h"
 #include "api/e2b/spec.h"
 #include "api/port_host.h"
+#include "api/record.h"
 #include "auth/box_token.h"
 #include "http/parse.h"
 
@@ -87,7 +88,8 @@ static int enter(struct http_exchange *x, const struct api *api, struct sandbox_
                               .actor = ACTOR,
                               .user = user,
                               .attributes = E2B_ATTRIBUTES};
-    if ((user == NULL && connect_user(x, "user", &box.user, err) < 0) ||
+    if (record_box(x, info->workspace, info->id, err) < 0 ||
+        (user == NULL && connect_user(x, "user", &box.user, err) < 0) ||
         ready(x, api, info, err) < 0 || connect_box_enter(&box, http_arena(x), err) < 0)
         return -1;
     *ret_box = box;

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "api/handlers.h"
+#include "api/record.h"
 #include "api/v0/env.h"
 #include "base/cleanup.h"
 #include "base/limits.h"
@@ -84,7 +85,8 @@ int v0_code_run(struct http_exchange *x, const struct route_params *params, void
     struct code_run run;
     yyjson_val *body;
     if (code_shape(x, &shape, err) < 0 || api_json_body(x, &body, err) < 0 ||
-        run_from_json(http_arena(x), body, &run, err) < 0)
+        run_from_json(http_arena(x), body, &run, err) < 0 ||
+        (shape != CODE_ONE_ANSWER && record_stream(x, err) < 0))
         return -1;
     struct code_reply *reply = code_reply_new(x, shape);
     int rc = code_run(call->api->code, &place, &run, code_reply_listen, reply, err);

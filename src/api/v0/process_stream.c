@@ -13,6 +13,7 @@
 #include "api/process_stream.h"
 #include "api/v0/process.h"
 #include "api/v0/process_json.h"
+#include "api/record.h"
 #include "base/cleanup.h"
 #include "sandbox/process_output.h"
 
@@ -65,7 +66,8 @@ int process_exec_stream(struct http_exchange *x, const struct process_place *pla
         style.shape = STREAM_NDJSON;
     if (request.stdin_data.len > 0)
         request.flags |= EXEC_STDIN_ONCE;
-    if (process_output_exec(place->sandboxes, place->workspace, place->sandbox, place->actor,
+    if (record_stream(x, err) < 0 || /* before something runs */
+        process_output_exec(place->sandboxes, place->workspace, place->sandbox, place->actor,
                             &request, http_arena(x), &process, &output, err) < 0)
         return -1;
     return process_stream_reply(x, output, &process, &style, err);

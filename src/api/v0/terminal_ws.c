@@ -12,6 +12,7 @@
 
 #include "api/handlers.h"
 #include "api/v0/terminal_json.h"
+#include "api/record.h"
 #include "base/cleanup.h"
 #include "base/limits.h"
 #include "http/upgrade.h"
@@ -222,7 +223,8 @@ int v0_terminal_ws(struct http_exchange *x, const struct route_params *params, v
     struct bridge b = {.loop = http_loop(x)};
     if (!http_wants_upgrade(x, "websocket"))
         return websocket_accept(x, NULL, &b.ws, err); /* which says what is missing */
-    if (query_read(x, &q, err) < 0 || reach(x, call, name, &q, &about, &b.terminal, err) < 0)
+    if (query_read(x, &q, err) < 0 || record_stream(x, err) < 0 ||
+        reach(x, call, name, &q, &about, &b.terminal, err) < 0)
         return -1;
     b.binary = q.binary;
     b.named = q.attach.client != NULL;

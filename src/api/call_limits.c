@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Counting callers. */
+
+#include "api/call_limits.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "auth/throttle.h"
+
+#define SECOND_NS INT64_C(1000000000)
+
+/* Addresses have one bucket for all classes. */
+enum { ANY_CLASS = ROUTE_CLASS_COUNT };
+
+struct stream_owner {
+    struct caller caller;
+    uint32_t open;
+    UT_hash_handle hh;
+};
+
+void limits_init(struct limits *limits, const struct limits_config *config)
+{
+    *limits = (struct limits){.config = *config};
+}
+
+void limits_release(struct limits *limits)
+{
+    struct stream_owner *owner, *next;
+    buckets_release(&limits->callers);
+    buckets_release(&limits->addresses);
+    HASH_ITER(hh, limits->owners, owner, next)
+    {
+        HASH_DELETE(hh, limits->owners, owner);
+        free(owner);
+    }
+}
+
+static int64_t now_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * SECOND_NS + now.tv_nsec;
+}
+
+/* --- callers --- */
+
+/* The first byte tells kinds apart; ids of keys and sandboxes are short. */
+static struct caller caller_named(char kind, const char *id)
+{
+    struct caller caller = {{(unsigned char)kind}};
+    size_t len = strlen(id), most = BUCKET_OWNER_SIZE - 1;
+    memcpy(caller.bytes + 1, id, len < most ? len : most);
+    return caller;
+}
+
+struct caller caller_of_peer(const char *peer)
+{
+    struct peer_address address = peer_address(peer);
+    struct caller caller = {{'a'}};
+    memcpy(caller.bytes + 1, address.bytes, sizeof(address.bytes));
+    return caller;
+}
+
+struct caller caller_of_sandbox(const char *sandbox_id)
+{
+    return caller_named('s', sandbox_id);
+}
+
+/* Whoever was let in by somebody else's word has a name and no key of ours. */
+static struct caller caller_of_name(const char *workspace, const char *name)
+{
+    uint64_t hash[2] = {UINT64_C(14695981039346656037), UINT64_C(1099511628211)};
+    const char *const texts[] = {workspace, "/", name};
+    for (size_t t = 0; t < 3; t++)
+        for (const char *at = texts[t]; *at != '\0'; at++) /* FNV-1a, twice */
+            for (size_t i = 0; i < 2; i++)
+                hash[i] = (hash[i] ^ (unsigned char)*at) * UINT64_C(1099511628211);
+    struct caller caller = {{'n'}};
+    memcpy(caller.bytes + 1, hash, sizeof(hash));
+    return caller;
+}
+
+struct caller caller_of_principal(const struct principal *principal, const char *peer)
+{
+    if (principal->key_id[0] != '\0')
+        return caller_named('k', principal->key_id);
+    if (principal->name[0] == '\0' || strcmp(principal->name, "anonymous") == 0)
+        return caller_of_peer(peer);
+    return caller_of_name(principal->workspace, principal->name);
+}
+
+bool limits_counts(const struct limits *limits, const char *peer)
+{
+    if (limits->config.off)
+        return false;
+    return limits->config.local ||
+           !(strncmp(peer, "127.", 4) == 0 || strncmp(peer, "[::1]", 5) == 0 ||
+             strncmp(peer, "[::ffff:127.", 12) == 0 || strcmp(peer, "unix") == 0);
+}
+
+/* --- rates --- */
+
+static int64_t seconds_up(int64_t ns)
+{
+    return (ns + SECOND_NS - 1) / SECOND_NS;
+}
+
+static void set_fields(struct http_exchange *x, const struct bucket_rate *rate,
+                       const struct bucket_state *state, const char *what)
+{
+    http_set_header(x, "RateLimit-Limit", "%u", rate->burst);
+    http_set_header(x, "RateLimit-Remaining", "%u", state->remaining);
+    http_set_header(x, "RateLimit-Reset", "%lld", (long long)seconds_up(state->full_ns));
+    http_set_header(x, "RateLimit-Policy", "\"%s\";q=%u;w=%u", what, rate->burst,
+                    (rate->burst + rate->per_second - 1) / rate->per_second);
+    if (!state->allowed)
+        http_set_header(x, "Retry-After", "%lld", (long long)seconds_up(state->wait_ns));
+}
+
+static int refuse(struct http_exchange *x, const struct bucket_rate *rate,
+                  const struct bucket_state *state, const char *what, struct error *err)
+{
+    set_fields(x, rate, state, what);
+    return error_set(err, ERROR_RATE_LIMITED,
+                     "too many requests (%s): %u a second and %u at once are allowed; try again in "
+                     "%lld s",
+                     what, rate->per_second, rate->burst, (long long)seconds_up(state->wait_ns));
+}
+
+int limits_admit_address(struct limits *limits, struct http_exchange *x, struct error *err)
+{
+    const struct bucket_rate *rate = &limits->config.address;
+    const char *peer = http_request(x)->peer;
+    if (rate->per_second == 0 || !limits_counts(limits, peer))
+        return 0;
+    struct caller caller = caller_of_peer(peer);
+    struct bucket_name name = {.what = ANY_CLASS};
+    memcpy(name.owner, caller.bytes, sizeof(name.owner));
+    struct bucket_state state = buckets_take(&limits->addresses, &name, rate, now_ns());
+    if (state.allowed)
+        return 0;
+    limits->counters.limited_address++;
+    return refuse(x, rate, &state, "address", err);
+}
+
+int limits_admit(struct limits *limits, struct http_exchange *x, struct caller caller,
+                 enum route_class class, struct error *err)
+{
+    const struct bucket_rate *rate = &limits->config.classes[class];
+    if (rate->per_second == 0 || !limits_counts(limits, http_request(x)->peer))
+        return 0;
+    struct bucket_name name = {.what = class};
+    memcpy(name.owner, caller.bytes, sizeof(name.owner));
+    /* Addresses are many, and easily had: they must not push out keys. */
+    struct buckets *table = caller.bytes[0] == 'a' ? &limits->addresses : &limits->callers;
+    struct bucket_state state = buckets_take(table, &name, rate, now_ns());
+    if (!state.allowed) {
+        limits->counters.limited_key[class]++;
+        return refuse(x, rate, &state, route_class_name(class), err);
+    }
+    set_fields(x, rate, &state, route_class_name(class));
+    return 0;
+}
+
+struct bucket_state limits_look(const struct limits *limits, struct caller caller,
+                                enum route_class class)
+{
+    const struct bucket_rate *rate = &limits->config.classes[class];
+    struct bucket_name name = {.what = class};
+    memcpy(name.owner, caller.bytes, sizeof(name.owner));
+    if (rate->per_second == 0)
+        return (struct bucket_state){.allowed = true};
+    return buckets_look(caller.bytes[0] == 'a' ? &limits->addresses : &limits->callers, &name, rate,
+                        now_ns());
+}
+
+/* --- streams --- */
+
+static struct stream_owner *find_owner(const struct limits *limits, struct caller caller)
+{
+    struct stream_owner *owner;
+    HASH_FIND(hh, limits->owners, &caller, sizeof(caller), owner);
+    return owner;
+}
+
+static int too_many(struct limits *limits, const char *whose, uint32_t most, struct error *err)
+{
+    limits->counters.streams_refused++;
+    return error_set(err, ERROR_TOO_MANY_STREAMS,
+                     "%s %u streams (events, logs, terminals, WebSockets) are open, and more may "
+                     "not be: close one first",
+                     whose, most);
+}
+
+int limits_stream_begin(struct limits *limits, struct caller caller, struct error *err)
+{
+    const struct limits_config *config = &limits->config;
+    struct stream_owner *owner = find_owner(limits, caller);
+    if (config->streams != 0 && limits->streams >= config->streams)
+        return too_many(limits, "the server's", config->streams, err);
+    if (config->streams_per_caller != 0 && owner != NULL &&
+        owner->open >= config->streams_per_caller)
+        return too_many(limits, "this caller's", config->streams_per_caller, err);
+    if (owner == NULL) {
+        owner = calloc(1, sizeof(*owner));
+        if (owner == NULL)
+            return error_sys(err, "counting a stream");
+        owner->caller = caller;
+        HASH_ADD(hh, limits->owners, caller, sizeof(owner->caller), owner);
+    }
+    owner->open++;
+    limits->streams++;
+    return 0;
+}
+
+void limits_stream_end(struct limits *limits, struct caller caller)
+{
+    struct stream_owner *owner = find_owner(limits, caller);
+    limits->streams--;
+    if (--owner->open > 0)
+        return;
+    HASH_DELETE(hh, limits->owners, owner);
+    free(owner);
+}
+
+uint32_t limits_streams_of(const struct limits *limits, struct caller caller)
+{
+    const struct stream_owner *owner = find_owner(limits, caller);
+    return owner == NULL ? 0 : owner->open;
+}
+
+struct limits_counters limits_counters_of(const struct limits *limits)
+{
+    struct limits_counters counters = limits->counters;
+    counters.buckets = HASH_CNT(hh, limits->callers.items) + HASH_CNT(hh, limits->addresses.items);
+    counters.buckets_evicted = limits->callers.evicted + limits->addresses.evicted;
+    counters.streams = limits->streams;
+    return counters;
+}

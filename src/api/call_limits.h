@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * How much a caller may ask for: requests of each class a second, and streams at a time.
+ *
+ * A caller is a key; whoever works inside a sandbox with its own token is that sandbox; who shows
+ * nothing is an address (an IPv6 address is its /64). Beside that every address has a bucket for
+ * all it asks for, whoever asks from there. Who is on this machine (loopback, the unix socket) is
+ * not counted unless the configuration says so: a proxy there stands for many, and whoever can run
+ * programs here has other means. Streams are counted for everybody.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "api/buckets.h"
+#include "api/limits_counters.h"
+#include "api/route_class.h"
+#include "auth/auth.h"
+#include "base/error.h"
+#include "http/server.h"
+
+struct limits_config {
+    bool off;                                      /* no rate is looked at */
+    bool local;                                    /* callers of this machine count */
+    struct bucket_rate classes[ROUTE_CLASS_COUNT]; /* of one caller */
+    struct bucket_rate address;                    /* of one address, all classes together */
+    uint32_t streams;                              /* in all; 0: no limit */
+    uint32_t streams_per_caller;
+    uint32_t sandboxes; /* of one workspace; 0: no limit */
+};
+
+/*
+ * rates: "off", "on", or a list: "exec=200:1000,read=off,address=1000,local=on", where 200:1000 is
+ * 200 a second and 1000 at once (as many as a second has, when it is left out). quotas:
+ * "streams=6144,streams-per-key=2048,sandboxes=10000", or "off" for one of them. What is not named
+ * is as by default. INVALID_ARGUMENT.
+ */
+int limits_config_parse(const char *rates, const char *quotas, struct limits_config *ret_config,
+                        struct error *err);
+
+struct stream_owner;
+
+struct limits {
+    struct limits_config config;
+    struct buckets callers, addresses;
+    struct stream_owner *owners; /* of open streams */
+    uint32_t streams;
+    struct limits_counters counters;
+};
+
+void limits_init(struct limits *limits, const struct limits_config *config);
+void limits_release(struct limits *limits);
+
+/* Who is asking; zeroed: nobody who is counted. */
+struct caller {
+    unsigned char bytes[BUCKET_OWNER_SIZE];
+};
+
+struct caller caller_of_principal(const struct principal *principal, const char *peer);
+struct caller caller_of_sandbox(const char *sandbox_id);
+struct caller caller_of_peer(const char *peer);
+
+/* Each takes a token: RATE_LIMITED when there is none, with the fields that say so on the answer.
+ */
+int limits_admit_address(struct limits *limits, struct http_exchange *x, struct error *err);
+int limits_admit(struct limits *limits, struct http_exchange *x, struct caller caller,
+                 enum route_class class, struct error *err);
+/* Whether requests from there are counted. */
+bool limits_counts(const struct limits *limits, const char *peer);
+struct bucket_state limits_look(const struct limits *limits, struct caller caller,
+                                enum route_class class);
+
+/* One more open stream: TOO_MANY_STREAMS. */
+int limits_stream_begin(struct limits *limits, struct caller caller, struct error *err);
+void limits_stream_end(struct limits *limits, struct caller caller);
+uint32_t limits_streams_of(const struct limits *limits, struct caller caller);

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* GET /v0/limits: what the caller may ask for, and how much of it is left. */
+
+#include "api/handlers.h"
+
+#include "api/call.h"
+#include "api/call_limits.h"
+#include "api/record.h"
+
+static void add_class(yyjson_mut_doc *doc, yyjson_mut_val *list, const struct limits *limits,
+                      struct caller caller, enum route_class class)
+{
+    const struct bucket_rate *rate = &limits->config.classes[class];
+    struct bucket_state state = limits_look(limits, caller, class);
+    yyjson_mut_val *item = yyjson_mut_arr_add_obj(doc, list);
+    yyjson_mut_obj_add_str(doc, item, "class", route_class_name(class));
+    yyjson_mut_obj_add_uint(doc, item, "perSecond", rate->per_second);
+    yyjson_mut_obj_add_uint(doc, item, "burst", rate->burst);
+    yyjson_mut_obj_add_uint(doc, item, "remaining", state.remaining);
+}
+
+/* A limit of 0 is none. */
+static void add_count(yyjson_mut_doc *doc, yyjson_mut_val *root, const char *name, uint64_t used,
+                      uint64_t limit)
+{
+    yyjson_mut_val *item = yyjson_mut_obj_add_obj(doc, root, name);
+    yyjson_mut_obj_add_uint(doc, item, "used", used);
+    if (limit == 0)
+        yyjson_mut_obj_add_null(doc, item, "limit");
+    else
+        yyjson_mut_obj_add_uint(doc, item, "limit", limit);
+}
+
+int v0_limits(struct http_exchange *x, const struct route_params *params, void *ctx,
+              struct error *err)
+{
+    const struct api_call *call = ctx;
+    const struct limits *limits = call->api->limits;
+    const struct limits_config *config = &limits->config;
+    struct caller caller = record_caller_of(x);
+    yyjson_mut_val *root;
+    yyjson_mut_doc *doc = api_json_new(http_arena(x), &root);
+    yyjson_mut_val *rates = yyjson_mut_obj_add_obj(doc, root, "rateLimits");
+    yyjson_mut_obj_add_bool(doc, rates, "counted", limits_counts(limits, http_request(x)->peer));
+    yyjson_mut_val *classes = yyjson_mut_obj_add_arr(doc, rates, "classes");
+    for (int class = 0; class < ROUTE_CLASS_COUNT; class ++)
+        if (config->classes[class].per_second != 0)
+            add_class(doc, classes, limits, caller, (enum route_class) class);
+    yyjson_mut_val *address = yyjson_mut_obj_add_obj(doc, rates, "address");
+    yyjson_mut_obj_add_uint(doc, address, "perSecond", config->address.per_second);
+    yyjson_mut_obj_add_uint(doc, address, "burst", config->address.burst);
+    add_count(doc, root, "streams", limits_streams_of(limits, caller), config->streams_per_caller);
+    add_count(doc, root, "serverStreams", limits->streams, config->streams);
+    add_count(doc, root, "sandboxes", sandboxes_count(call->api->sandboxes, call->workspace),
+              config->sandboxes);
+    return api_reply_json(x, 200, doc, err);
+}
