@@ -59,7 +59,6 @@
 #define LAYOUT_IMAGES             "images"
 #define LAYOUT_VOLUME_IMG         "volume.img"
 #define LAYOUT_VOLUME             "volume"
-#define LAYOUT_HISTORY            "history"
 
 #define DEFAULT_DATA_DIR "/var/lib/cella"
 #define DEFAULT_LISTEN   "127.0.0.1:7070"

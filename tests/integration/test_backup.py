@@ -71,6 +71,7 @@ class Origin:
         self.box = server.create("kept", env_vars={"KEPT": "yes"})
         self.box.run("mkdir -p /workspace && echo one >/workspace/file")
         self.box_id = self.box.get()["metadata"]["id"]
+        self.history = self.box.request("GET", "/history").json()["history"]
         assert server.request("POST", "/v0/secrets", {"name": "kept-secret", "value": "v", "hosts": ["a.example"]}).status == 201
         made = server.request("POST", "/v0/api-keys", {"name": "kept-key", "scopes": ["read"]})
         self.other_key = made.json()["secret"]
@@ -124,6 +125,10 @@ def test_a_server_goes_on_from_it(origin):
         assert who.status == 200 and who.json()["scopes"] == ["read"]
         kept = type(origin.box)(again, "kept").start()
         assert kept.run("echo $KEPT") == "yes"
+        history = kept.request("GET", "/history").json()["history"]
+        assert origin.history and history[-len(origin.history):] == origin.history
+        back = kept.request("POST", "/rollback", {"executionId": origin.history[0]["id"]})
+        assert back.status == 200 and kept.run("cat /workspace/file") == "one", back
         assert origin.box.run("cat /workspace/file") == "one"  # the old one goes on beside it
     finally:
         again.close()
