@@ -17,7 +17,9 @@
 #include "api/e2b/door.h"
 #include "api/e2b/port.h"
 #include "api/group_path.h"
+#include "api/handlers.h"
 #include "api/live.h"
+#include "api/observed.h"
 #include "api/origin.h"
 #include "api/port_host.h"
 #include "api/port_serve.h"
@@ -71,6 +73,13 @@ static int serve(struct http_exchange *x, const struct route *route,
     return result;
 }
 
+/* Needs no key: its row says so, or the operator. */
+static bool is_public(const struct api *api, const struct route *route)
+{
+    return (route->scope & SCOPE_PUBLIC) != 0 ||
+           (api->metrics_open && route->handler == ops_metrics);
+}
+
 static int dispatch(struct http_exchange *x, const struct api *api, const struct dialect *dialect,
                     struct error *err)
 {
@@ -90,11 +99,11 @@ static int dispatch(struct http_exchange *x, const struct api *api, const struct
         *err = why;
         return -1;
     }
+    observed_route(x, dialect, route);
     struct api_call call = {.api = api, .workspace = ""};
-    if ((route->scope & SCOPE_PUBLIC) == 0 &&
-        (api_authorize(x, route->scope, &call, err) < 0 ||
-         workspace_settle(x, &params, &call, err) < 0 ||
-         record_caller(x, &call.principal, call.workspace, err) < 0))
+    if (!is_public(api, route) && (api_authorize(x, route->scope, &call, err) < 0 ||
+                                   workspace_settle(x, &params, &call, err) < 0 ||
+                                   record_caller(x, &call.principal, call.workspace, err) < 0))
         return -1;
     return serve(x, route, &params, &call, err);
 }
@@ -106,12 +115,15 @@ static int serve_host(struct http_exchange *x, const struct api *api, const stru
     struct port_host host;
     struct e2b_visit e2b;
     bool inside = e2b_visits(x, api, &e2b);
-    if (inside && !e2b_port_is_ours(e2b.port))
+    if (inside && !e2b_port_is_ours(e2b.port)) {
+        observed_port(x);
         return record_visit(x, e2b.sandbox_id, err) < 0
                    ? -1
                    : e2b_port_serve(x, api, e2b.sandbox_id, e2b.port, false, err);
+    }
     if (!inside && api->domain != NULL &&
         port_host_parse(http_request(x)->host, api->domain, &host)) {
+        observed_port(x);
         const struct port_visit visit = {.sandbox_id = host.sandbox_id, .port = host.port};
         if (record_visit(x, host.sandbox_id, err) < 0)
             return -1;
@@ -142,8 +154,10 @@ int api_handle(struct http_exchange *x, void *ctx, struct error *err)
     const struct http_request *request = http_request(x);
     const struct dialect *dialect = dialect_for(x, api);
     record_begin(x, api, dialect);
+    observed_route(x, dialect, NULL);
     if (serve_host(x, api, dialect, err) == 0)
         return 0;
+    observed_error(api, err);
     if (err->code == ERROR_INTERNAL)
         log_error("%s %s: %s", request->method, request->path, err->message);
     else

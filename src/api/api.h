@@ -41,7 +41,12 @@ struct api {
     bool open; /* nobody is asked for a key */
     /* {port}-{sandbox id}.{domain} leads to that port: "sandboxes.example"; NULL: no name does. */
     const char *domain;
-    const char *host_address; /* where ports of the host are: "127.0.0.1" */
+    const char *host_address;   /* where ports of the host are: "127.0.0.1" */
+    struct http_server *server; /* that it is served by; NULL: not yet */
+    int64_t started_ms;         /* Unix time */
+    bool metrics_open;          /* /metrics needs no key */
+    bool access_log;            /* a line for each request */
+    bool draining;              /* it is to end: nothing new should come here */
 };
 
 /* Serves one request. ctx is the struct api. */

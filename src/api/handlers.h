@@ -5,8 +5,8 @@
 
 #include "http/router.h"
 
-/* ops/health.c */
-route_handler ops_health;
+/* ops/health.c, ops/ready.c, ops/metrics.c */
+route_handler ops_health, ops_ready, ops_metrics;
 
 /* ops/docs.c */
 route_handler ops_openapi, ops_docs, ops_docs_part;

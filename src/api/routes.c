@@ -31,6 +31,8 @@
 /* clang-format off */
 const struct route api_routes[] = {
     ROUTE("GET",    "/health",                  SCOPE_PUBLIC | CLASS_FREE, ops_health),
+    ROUTE("GET",    "/ready",                   SCOPE_PUBLIC | CLASS_FREE, ops_ready),
+    ROUTE("GET",    "/metrics",                 SCOPE_READ | CLASS_FREE, ops_metrics),
     ROUTE("GET",    "/openapi.json",            SCOPE_PUBLIC, ops_openapi),
     ROUTE("GET",    "/docs",                    SCOPE_PUBLIC, ops_docs),
     ROUTE("GET",    "/docs/{file}",             SCOPE_PUBLIC, ops_docs_part),

@@ -52,6 +52,7 @@ enum {
 
     /* Metrics */
     STATS_IDS_MAX = 16,         /* sandboxes in one question to the warden: it answers in one go */
+    METRICS_TEXT_MAX = 4 << 20, /* all figures of the server, as text */
     METRICS_POINTS_MAX = 11000, /* of one series in an answer: a week in minutes fits */
 
     /* Egress */

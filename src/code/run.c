@@ -16,6 +16,7 @@
 #include "code/frames.h"
 #include "code/state.h"
 #include "loop/net.h"
+#include "observe/meters.h"
 #include "sandbox/history.h"
 #include "sandbox/history_tree.h"
 #include "sandbox/processes.h"
@@ -412,13 +413,30 @@ static void abandon(struct running *r)
 
 /* --- */
 
+static void count_run(struct meters *meters, const struct running *r, int rc, uint64_t begun)
+{
+    bool late = timed_out(r);
+    if (rc < 0) /* somebody left, or the kernel is gone */
+        return;
+    if (late)
+        meter_count(meters, METER_TIMEOUT_EXECUTION);
+    meter_count(meters, late        ? METER_COMMAND_TIMED_OUT
+                        : r->failed ? METER_COMMAND_FAILED
+                                    : METER_COMMAND_OK);
+    meter_took(meters, METER_EXECUTE_CODE, begun);
+}
+
 /* Of a context that is locked; lets go of it. */
 static int carry_out(struct running *r, struct error *err)
 {
     struct context *c = r->c;
+    struct loop *loop = c->code->loop;
+    uint64_t begun = meter_now();
     kernel_begin(c);
     r->arena = arena_new();
     int rc = attend(r, err);
+    if (!r->follow)
+        count_run(loop_meters(loop), r, rc, begun);
     arena_free(r->arena);
     if (rc < 0 && kernel_connected(c) && !c->code->stopping) {
         abandon(r);

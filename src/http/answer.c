@@ -7,6 +7,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/cleanup.h"
 #include "http/conn.h"
@@ -72,6 +73,8 @@ static const char *reason_of(int status)
 void http_set_header(struct http_exchange *x, const char *name, const char *fmt, ...)
 {
     va_list args;
+    if (strcasecmp(name, "X-Request-Id") == 0)
+        x->has_request_id = true;
     buf_adds(&x->fields, name);
     buf_adds(&x->fields, ": ");
     size_t start = x->fields.len;
@@ -96,6 +99,7 @@ void http_set_header(struct http_exchange *x, const char *name, const char *fmt,
 void http_clear_headers(struct http_exchange *x)
 {
     buf_clear(&x->fields);
+    x->has_request_id = false;
 }
 
 int http_started(const struct http_exchange *x)
@@ -120,6 +124,8 @@ static struct slice build_head(struct http_exchange *x, int status, const char *
     int n = snprintf(head, cap, "HTTP/1.1 %d %s\r\nServer: cella\r\nDate: %s\r\n", status,
                      reason_of(status), server_date(x->conn->server));
     size_t at = (size_t)n;
+    if (!x->has_request_id)
+        at += (size_t)snprintf(head + at, cap - at, "X-Request-Id: %s\r\n", request_id(x));
     if (type != NULL)
         at += (size_t)snprintf(head + at, cap - at, "Content-Type: %s\r\n", type);
     if (length >= 0 && status != 204 && status != 304)
@@ -149,6 +155,7 @@ static int begin(struct http_exchange *x, int status, const char *type, int64_t 
     x->close = must_close(x) || (length < 0 && x->head.http10);
     x->answer_left = length;
     x->state = ANSWER_STARTED;
+    x->status = status;
     x->held = build_head(x, status, type, length);
     return 0;
 }
@@ -186,6 +193,7 @@ int http_reply(struct http_exchange *x, int status, const char *content_type, co
     if (begin(x, status, content_type, (int64_t)len, err) != 0)
         return -1;
     x->state = ANSWER_ENDED;
+    x->sent = x->bodiless ? 0 : len;
     return send_text(x, body, x->bodiless ? 0 : len, false, err);
 }
 
@@ -209,6 +217,7 @@ static int account(struct http_exchange *x, uint64_t len, struct error *err)
         return error_set(err, ERROR_INTERNAL, "no answer has been started");
     if (x->cut)
         return error_set(err, ERROR_UNAVAILABLE, "the client has gone");
+    x->sent += x->bodiless ? 0 : len;
     if (x->answer_left < 0)
         return 0;
     if (len > (uint64_t)x->answer_left)

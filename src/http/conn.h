@@ -8,6 +8,7 @@
  *   conn.c      a connection: idle → head → busy → idle …, or lingering before its end; one that
  *               may speak TLS begins with first → shake
  *   exchange.c  one request and its answer, on a coroutine; access to the request
+ *   request_scope.c  its id and its place in a trace, and telling what came of it
  *   body.c      reading the request's body
  *   answer.c    writing the answer
  */
@@ -26,6 +27,8 @@
 #include "http/tls_bridge.h"
 #include "loop/co.h"
 #include "loop/loop.h"
+#include "observe/ids.h"
+#include "observe/span.h"
 
 enum {
     HTTP_IN_SIZE = 16 * 1024, /* input buffer; grows for large heads only */
@@ -42,11 +45,15 @@ struct http_server {
     void *ctx;
     struct http_limits limits; /* all set */
     struct tls_context *tls;   /* borrowed; NULL: plain HTTP only */
+    http_recorder *recorder;   /* NULL: nobody */
+    struct tracer *tracer;     /* borrowed; NULL: spans are not recorded */
+    struct id_source ids;
     struct listener *listeners;
     struct http_conn *conns;
     unsigned conn_count;
     unsigned busy_count;
     bool closing;
+    bool hurry;          /* … and not waiting for anybody */
     struct co_cond calm; /* a connection stopped being busy */
     char date[HTTP_DATE_SIZE];
     time_t date_at;
@@ -156,7 +163,19 @@ struct http_exchange {
     int64_t answer_left; /* -1: unknown */
     struct buf fields;   /* what http_set_header() collected */
     struct slice held;   /* head that goes out with the first bytes of the body */
+    bool has_request_id; /* among the fields: a program's that was passed on */
+    int status;          /* of it; 0: none yet */
+    uint64_t sent;       /* bytes of its body */
+
+    /* for those who count */
+    const char *route;
+    unsigned api, kind;
+    uint64_t begun_ns;
+    struct span span;
 };
+
+/* The request's, while its coroutine runs. */
+const char *request_id(const struct http_exchange *x);
 
 /* What becomes of the connection afterwards. */
 enum exchange_end { EXCHANGE_NEXT, EXCHANGE_CLOSE, EXCHANGE_CUT };
@@ -166,6 +185,10 @@ enum exchange_end exchange_run(struct http_conn *c);
 
 /* Tells the observer that an answer is about to leave. */
 int exchange_answering(struct http_exchange *x, int status, bool streamed, struct error *err);
+/* The request's id and trace, from its fields; before anything is logged or answered for it. */
+void request_scope_begin(struct http_exchange *x);
+/* Tells whoever counts; `whole`: the answer went out as it should. */
+void request_scope_end(struct http_exchange *x, bool whole);
 
 void body_begin(struct http_exchange *x);
 /* Reads and drops the rest; false when the connection cannot be used any further. */

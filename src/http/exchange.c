@@ -27,6 +27,18 @@ struct loop *http_loop(const struct http_exchange *x)
     return x->conn->server->loop;
 }
 
+void http_set_route(struct http_exchange *x, const char *route, unsigned api, unsigned kind)
+{
+    x->route = route;
+    x->api = api;
+    x->kind = kind;
+}
+
+bool http_is_ending(const struct http_exchange *x)
+{
+    return x->conn->server->closing && !x->conn->gone && !x->cut;
+}
+
 bool http_is_tls(const struct http_exchange *x)
 {
     return !conn_is_plain(x->conn);
@@ -150,13 +162,18 @@ static enum exchange_end run(struct http_exchange *x)
     struct http_server *server = x->conn->server;
     struct error err = {.code = ERROR_INTERNAL};
     int rc = take_head(x, &err);
-    if (rc != 0) {
+    if (rc != 0)
         empty_request(x);
+    request_scope_begin(x);
+    if (rc != 0) {
+        meter_error(loop_meters(server->loop), err.code);
     } else {
         body_begin(x);
         rc = server->handler(x, server->ctx, &err);
     }
-    if (!complete_answer(x, rc, &err))
+    bool whole = complete_answer(x, rc, &err);
+    request_scope_end(x, whole);
+    if (!whole)
         return EXCHANGE_CUT;
     if (x->close || !body_drain(x))
         return EXCHANGE_CLOSE;

@@ -74,12 +74,25 @@ struct http_server *http_server_new(struct loop *loop, http_handler *handler, vo
     if (limits != NULL)
         server->limits = *limits;
     fill_limits(&server->limits);
+    id_source_init(&server->ids);
     return server;
 }
 
 void http_server_set_tls(struct http_server *server, struct tls_context *tls)
 {
     server->tls = tls;
+}
+
+void http_server_set_recorder(struct http_server *server, http_recorder *recorder,
+                              struct tracer *tracer)
+{
+    server->recorder = recorder;
+    server->tracer = tracer;
+}
+
+struct http_load http_server_load(const struct http_server *server)
+{
+    return (struct http_load){.connections = server->conn_count, .busy = server->busy_count};
 }
 
 /* --- buffers and the date --- */
@@ -188,6 +201,7 @@ static int accept_one(struct listener *l)
         return 1;
     }
     steal_fd(&fd);
+    meter_count(loop_meters(server->loop), METER_CONNECTIONS);
     return 1;
 }
 
@@ -256,6 +270,12 @@ static void close_idle(struct http_server *server)
     }
 }
 
+void http_server_hurry(struct http_server *server)
+{
+    server->hurry = true;
+    co_cond_wake_all(&server->calm);
+}
+
 void http_server_shutdown(struct http_server *server, int64_t grace_ms)
 {
     struct loop *loop = server->loop;
@@ -269,7 +289,7 @@ void http_server_shutdown(struct http_server *server, int64_t grace_ms)
     struct error err;
     while (server->conn_count > 0) {
         int64_t left = end - loop_now(loop);
-        if (left <= 0 || co_cond_wait(loop, &server->calm, left, &err) != 0)
+        if (left <= 0 || server->hurry || co_cond_wait(loop, &server->calm, left, &err) != 0)
             break;
     }
     for (struct http_conn *c = server->conns; c != NULL; c = c->next)

@@ -52,6 +52,8 @@ int http_server_add(struct http_server *server, int listen_fd, struct error *err
 /* Closes the listeners and idle connections, lets requests end for up to grace_ms, then cancels
  * them. Called on a coroutine; when it returns, nothing runs any more. */
 void http_server_shutdown(struct http_server *server, int64_t grace_ms);
+/* Has a shutdown that is under way wait no longer. */
+void http_server_hurry(struct http_server *server);
 void http_server_free(struct http_server *server);
 
 /* --- watching --- */
@@ -69,6 +71,35 @@ struct http_observer {
 
 /* ctx lives at least as long as the exchange's arena. */
 void http_observe(struct http_exchange *x, const struct http_observer *observer, void *ctx);
+
+/*
+ * Every request has an id: the client's X-Request-Id, when that is 1 to REQUEST_ID_MAX letters,
+ * digits and ._:- , or one that is made. It is in every answer, and in the errand of the coroutine
+ * (base/errand.h), with the request's place in a trace.
+ */
+
+/* What came of a request. Strings live no longer than the call that they are told in. */
+struct http_summary {
+    const struct http_request *request; /* its strings are "" when it could not be read */
+    const char *route;                  /* as http_set_route() said; NULL: it did not */
+    unsigned api, kind;                 /* the same; 0 */
+    int status;                         /* 0: cut before an answer began */
+    bool cut;                           /* … or in the middle of it */
+    uint64_t sent;                      /* bytes of the body */
+    double seconds;
+};
+
+/* Told of each request that is over, on its coroutine; ctx is the handler's. */
+typedef void http_recorder(struct http_exchange *x, const struct http_summary *summary, void *ctx);
+/* tracer (borrowed, may be NULL): records spans (observe/span.h). */
+struct tracer;
+void http_server_set_recorder(struct http_server *server, http_recorder *recorder,
+                              struct tracer *tracer);
+/* How many connections there are, and requests under way. */
+struct http_load {
+    unsigned connections, busy;
+};
+struct http_load http_server_load(const struct http_server *server);
 
 /* --- the request --- */
 
@@ -92,6 +123,8 @@ struct http_request {
 const struct http_request *http_request(const struct http_exchange *x);
 struct arena *http_arena(struct http_exchange *x);
 struct loop *http_loop(const struct http_exchange *x);
+/* Which row of which table serves it, for http_recorder. */
+void http_set_route(struct http_exchange *x, const char *route, unsigned api, unsigned kind);
 
 /* The value of a field (the first one), or NULL. */
 const char *http_header(const struct http_exchange *x, const char *name);
@@ -145,6 +178,10 @@ int http_reply(struct http_exchange *x, int status, const char *content_type, co
                size_t len, struct error *err);
 /* {"error":{"code":"SANDBOX_NOT_FOUND","message":"…"}} with the code's status. */
 int http_reply_error(struct http_exchange *x, const struct error *why, struct error *err);
+
+/* A coroutine that was cancelled: whether that is because the server ends, and the client is there
+ * still to be told so. */
+bool http_is_ending(const struct http_exchange *x);
 
 /* A streamed answer: start, write …, end. content_length -1: chunked (or until close for HTTP/1.0).
  */

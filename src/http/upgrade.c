@@ -52,10 +52,15 @@ int http_upgrade(struct http_exchange *x, const char *protocol, int *ret_fd,
     if (buf_check(&x->fields, "the answer's header", err) != 0 ||
         exchange_answering(x, 101, true, err) != 0)
         return -1;
-    char *head = arena_printf(x->arena,
-                              "HTTP/1.1 101 Switching Protocols\r\nServer: cella\r\nDate: %s\r\n"
-                              "Connection: Upgrade\r\nUpgrade: %s\r\n%.*s\r\n",
-                              server_date(c->server), protocol, (int)x->fields.len, x->fields.data);
+    char *head = arena_printf(
+        x->arena,
+        "HTTP/1.1 101 Switching Protocols\r\nServer: cella\r\nDate: %s\r\n"
+        "Connection: Upgrade\r\nUpgrade: %s\r\n%s%s%s"
+        "%.*s\r\n",
+        server_date(c->server), protocol,
+        x->has_request_id ? "" : "X-Request-Id: ", x->has_request_id ? "" : request_id(x),
+        x->has_request_id ? "" : "\r\n", (int)x->fields.len, x->fields.data);
+    x->status = 101;
     x->state = ANSWER_ENDED;
     x->close = true;
     struct iovec iov = {.iov_base = head, .iov_len = strlen(head)};

@@ -21,6 +21,7 @@
 #include "api/signed_address.h"
 #include "api/call_limits.h"
 #include "api/live.h"
+#include "api/observed.h"
 #include "api/port_callback.h"
 #include "api/record.h"
 #include "api/secret_source.h"
@@ -35,6 +36,7 @@
 #include "base/log.h"
 #include "base/program.h"
 #include "base/prompt.h"
+#include "base/timetext.h"
 #include "http/server.h"
 #include "http/tls.h"
 #include "http/webhook.h"
@@ -43,12 +45,12 @@
 #include "loop/work.h"
 #include "main/options.h"
 #include "main/pool_option.h"
+#include "observe/meters.h"
 #include "sandbox/metrics.h"
 #include "sandbox/monitors.h"
+#include "sandbox/processes.h"
 #include "sandbox/sandbox.h"
 #include "store/store.h"
-
-enum { REQUEST_GRACE_MS = 2000 };
 
 struct cellad {
     struct loop *loop;
@@ -74,18 +76,35 @@ struct cellad {
     struct watch signals;
     int signal_fd;
     bool stopping;
+    bool hurry; /* it was told so twice */
+    struct co_cond hurried;
+    int64_t drain_delay_ms, drain_timeout_ms;
+    bool keep_sandboxes;
+    bool trace_commands;
+    struct meters *meters;
     int status;
     char *pools; /* of the command line */
     struct door_range host_ports;
     struct port_doors *doors;
 };
 
+/* Whoever sends requests here has been told to send them elsewhere (/ready), and is given time to
+ * notice. */
+static void let_others_notice(struct cellad *d)
+{
+    struct error err;
+    if (d->drain_delay_ms > 0 && d->server != NULL && !d->hurry)
+        co_cond_wait(d->loop, &d->hurried, d->drain_delay_ms, &err);
+}
+
 static void shut_down(void *arg)
 {
     struct cellad *d = arg;
-    log_info("stopping");
+    log_info("stopping: requests under way have %lld s",
+             (long long)((d->drain_delay_ms + d->drain_timeout_ms) / 1000));
+    let_others_notice(d);
     if (d->server != NULL)
-        http_server_shutdown(d->server, REQUEST_GRACE_MS);
+        http_server_shutdown(d->server, d->hurry ? 0 : d->drain_timeout_ms);
     code_stop(d->code);
     sandboxes_close_ports(d->sandboxes);
     port_doors_wait(d->doors);
@@ -127,18 +146,34 @@ static void renew_tls(struct cellad *d)
     log_info("new connections get the renewed TLS certificate");
 }
 
+/* The second SIGTERM: nobody is waited for any more. Sandboxes still end in order. */
+static void hurry_up(struct cellad *d)
+{
+    log_warn("stopping at once: requests under way are cut");
+    d->hurry = true;
+    co_cond_wake_all(&d->hurried);
+    if (d->server != NULL)
+        http_server_hurry(d->server);
+}
+
 static void on_signal(struct watch *watch, uint32_t events)
 {
     struct cellad *d = container_of(watch, struct cellad, signals);
     struct signalfd_siginfo info;
     struct error err;
-    if (read(d->signal_fd, &info, sizeof(info)) != sizeof(info) || d->stopping)
+    if (read(d->signal_fd, &info, sizeof(info)) != sizeof(info))
         return;
+    if (d->stopping) {
+        if (info.ssi_signo == SIGTERM)
+            hurry_up(d);
+        return;
+    }
     if (info.ssi_signo == SIGHUP) {
         renew_tls(d);
         return;
     }
     d->stopping = true;
+    d->api.draining = true; /* at once, for /ready */
     if (co_spawn(d->loop, shut_down, d, NULL, &err) < 0) {
         log_error("stopping: %s", err.message);
         loop_stop(d->loop);
@@ -153,8 +188,11 @@ static void serve(void *arg)
         pool_options_apply(d->sandboxes, d->pools, &err) < 0)
         goto fail;
     d->server = http_server_new(d->loop, api_handle, &d->api, NULL, &err);
-    if (d->server != NULL)
+    if (d->server != NULL) {
         http_server_set_tls(d->server, d->tls);
+        http_server_set_recorder(d->server, observed_request, NULL);
+        d->api.server = d->server;
+    }
     if (d->server == NULL || http_server_add(d->server, CELLAD_FD_LISTEN, &err) < 0 ||
         http_server_add(d->server, CELLAD_FD_UNIX, &err) < 0)
         goto fail;
@@ -264,8 +302,11 @@ static int open_parts(struct cellad *d, const char *data, bool open_to_all, unsi
     snprintf(path, sizeof(path), "%s/%s", data, LAYOUT_DB);
 
     d->loop = loop_new(err);
-    if (d->loop == NULL || watch_signals(d, err) < 0 ||
-        store_open(d->loop, path, false, &d->store, err) < 0 ||
+    d->meters = d->loop == NULL ? NULL : meters_new(err);
+    if (d->meters == NULL)
+        return -1;
+    loop_set_meters(d->loop, d->meters);
+    if (watch_signals(d, err) < 0 || store_open(d->loop, path, false, &d->store, err) < 0 ||
         open_auth(d, open_to_all, err) < 0 || open_tls(&d->tls, err) < 0 ||
         sandboxes_new(d->loop, d->store, CELLAD_FD_DATA, &d->sandboxes, err) < 0 ||
         sandboxes_set_capacity(d->sandboxes, d->overcommit, d->capacity, err) < 0 ||
@@ -276,6 +317,8 @@ static int open_parts(struct cellad *d, const char *data, bool open_to_all, unsi
     sandboxes_set_secrets(d->sandboxes, secret_source_fill, secret_source_check, d->auth);
     sandboxes_set_metrics_interval(d->sandboxes, interval);
     sandboxes_set_history(d->sandboxes, !d->no_history);
+    sandboxes_set_keep(d->sandboxes, d->keep_sandboxes);
+    sandboxes_set_trace_commands(d->sandboxes, d->trace_commands);
     d->api.loop = d->loop;
     d->api.sandboxes = d->sandboxes;
     d->api.code = d->code;
@@ -288,11 +331,32 @@ static int open_parts(struct cellad *d, const char *data, bool open_to_all, unsi
     return co_spawn(d->loop, serve, d, NULL, err);
 }
 
+/* The value of a setting, "" when it is not there. */
+static const char *setting(int count, char **words, const char *name)
+{
+    size_t len = strlen(name);
+    for (int i = 0; i < count; i++)
+        if (strncmp(words[i], name, len) == 0 && words[i][len] == '=')
+            return words[i] + len + 1;
+    return "";
+}
+
+static void take_settings(struct cellad *d, int count, char **words)
+{
+    d->api.started_ms = time_now_ms();
+    d->api.access_log = setting(count, words, "access-log")[0] != '\0';
+    d->api.metrics_open = setting(count, words, "metrics-open")[0] != '\0';
+    d->trace_commands = setting(count, words, "trace-commands")[0] != '\0';
+    d->keep_sandboxes = setting(count, words, "keep-sandboxes")[0] != '\0';
+    d->drain_delay_ms = 1000 * strtoll(setting(count, words, "drain-delay"), NULL, 10);
+    d->drain_timeout_ms = 1000 * strtoll(setting(count, words, "drain-timeout"), NULL, 10);
+}
+
 int cellad_main(int argc, char **argv)
 {
     struct cellad d = {.signal_fd = -1, .audit_fd = -1, .audit_head_fd = -1};
     struct error err;
-    if (argc != CELLAD_ARGS) {
+    if (argc < CELLAD_ARGS) {
         fprintf(stderr, "cellad is started by `cella server`\n");
         return 2;
     }
@@ -320,6 +384,7 @@ int cellad_main(int argc, char **argv)
     d.rate_text = argv[16];
     d.quota_text = argv[17];
     d.api.open = strcmp(argv[2], "open") == 0;
+    take_settings(&d, argc - CELLAD_ARGS, argv + CELLAD_ARGS);
     if (open_parts(&d, argv[1], strcmp(argv[2], "open") == 0, (unsigned)strtoul(argv[5], NULL, 10),
                    strcmp(argv[7], "any") == 0, &err) < 0 ||
         loop_run(d.loop, &err) < 0) {
@@ -347,5 +412,6 @@ int cellad_main(int argc, char **argv)
     if (d.signal_fd >= 0)
         close(d.signal_fd);
     loop_free(d.loop);
+    meters_free(d.meters);
     return d.status;
 }

@@ -6,6 +6,7 @@
 
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "api/call_limits.h"
@@ -21,6 +22,8 @@
 #include "network/address.h"
 #include "sandbox/admission.h"
 #include "sandbox/metrics.h"
+
+enum { DRAIN_DEFAULT_S = 5, DRAIN_MAX_S = 600 };
 
 enum kind {
     FLAG,
@@ -52,6 +55,15 @@ static const struct option_place places[] = {
     {"--resolver", VALUE, offsetof(struct server_options, resolver)},
     {"--egress-ca", VALUE, offsetof(struct server_options, egress_ca)},
     {"--log-level", VALUE, offsetof(struct server_options, log_level)},
+    {"--log-format", VALUE, offsetof(struct server_options, log_format)},
+    {"--access-log", FLAG, offsetof(struct server_options, access_log)},
+    {"--metrics-open", FLAG, offsetof(struct server_options, metrics_open)},
+    {"--otlp-endpoint", VALUE, offsetof(struct server_options, otlp)},
+    {"--trace-ratio", VALUE, offsetof(struct server_options, trace_ratio)},
+    {"--trace-commands", FLAG, offsetof(struct server_options, trace_commands)},
+    {"--drain-delay", VALUE, offsetof(struct server_options, drain_delay)},
+    {"--drain-timeout", VALUE, offsetof(struct server_options, drain_timeout)},
+    {"--keep-sandboxes", FLAG, offsetof(struct server_options, keep_sandboxes)},
     {"--metrics-interval", VALUE, offsetof(struct server_options, metrics_interval)},
     {"--overcommit", VALUE, offsetof(struct server_options, overcommit)},
     {"--capacity", VALUE, offsetof(struct server_options, capacity)},
@@ -127,6 +139,40 @@ static int check_range6(const char *text, struct error *err)
     return 0;
 }
 
+static int check_seconds(const char *name, const char *text, uint64_t fallback, uint64_t *ret_s,
+                         struct error *err)
+{
+    uint64_t seconds = fallback;
+    if (text != NULL && (duration_seconds(text, &seconds, NULL) < 0 || seconds > DRAIN_MAX_S))
+        return error_set(err, ERROR_INVALID_ARGUMENT, "%s: \"%.40s\" is not a time from 0s to %ds",
+                         name, text, DRAIN_MAX_S);
+    *ret_s = seconds;
+    return 0;
+}
+
+/* What is told to others about the server, and how it ends. */
+static int check_observation(struct server_options *options, struct error *err)
+{
+    if (options->trace_ratio != NULL) {
+        char *end;
+        double ratio = strtod(options->trace_ratio, &end);
+        if (*end != '\0' || end == options->trace_ratio || !(ratio >= 0 && ratio <= 1))
+            return error_set(err, ERROR_INVALID_ARGUMENT,
+                             "--trace-ratio: \"%.40s\" is not a number from 0 to 1",
+                             options->trace_ratio);
+    }
+    if (options->otlp != NULL && strncmp(options->otlp, "http://", 7) != 0 &&
+        strncmp(options->otlp, "https://", 8) != 0)
+        return error_set(err, ERROR_INVALID_ARGUMENT,
+                         "--otlp-endpoint: \"%.60s\" is not an address such as "
+                         "http://127.0.0.1:4318",
+                         options->otlp);
+    if (check_seconds("--drain-delay", options->drain_delay, 0, &options->drain_delay_s, err) < 0)
+        return -1;
+    return check_seconds("--drain-timeout", options->drain_timeout, DRAIN_DEFAULT_S,
+                         &options->drain_timeout_s, err);
+}
+
 static int add_pool(char *pools, const char *text, struct error *err)
 {
     struct pool_option option;
@@ -152,6 +198,7 @@ int server_options_parse(int argc, char **argv, struct server_options *ret_optio
         .storage = "auto",
         .network = "on",
         .log_level = "info",
+        .log_format = "text",
     };
     uint64_t interval = METRICS_INTERVAL_DEFAULT_S;
     for (int i = 1; i < argc; i++) {
@@ -189,8 +236,9 @@ int server_options_parse(int argc, char **argv, struct server_options *ret_optio
         return error_set(err, ERROR_INVALID_ARGUMENT,
                          "--no-auth with --cors-origin '*' would let in every page of every "
                          "browser on this machine: name the origins");
-    if (check_admission(&options, err) < 0 || check_limits(&options, err) < 0 ||
-        check_ports(&options, err) < 0 || check_private(options.network_private, err) < 0 ||
+    if (check_observation(&options, err) < 0 || check_admission(&options, err) < 0 ||
+        check_limits(&options, err) < 0 || check_ports(&options, err) < 0 ||
+        check_private(options.network_private, err) < 0 ||
         check_range6(options.network_range6, err) < 0)
         return -1;
     *ret_options = options;

@@ -29,9 +29,19 @@ struct server_options {
     const char *network_range6; /* the same of IPv6 */
     const char *resolver;       /* name servers with commas: "10.0.0.2,[fd00::2]:5353"; NULL: those
                                    of /etc/resolv.conf */
-    const char *egress_ca; /* a file of authorities that hosts of secrets are believed for; NULL:
-                              the machine's */
-    const char *log_level; /* error, warn, info, debug */
+    const char *egress_ca;   /* a file of authorities that hosts of secrets are believed for; NULL:
+                                the machine's */
+    const char *log_format;  /* text, json */
+    const char *otlp;        /* a collector's address; NULL: as the environment says */
+    const char *trace_ratio; /* as given: "0.1"; NULL: all */
+    const char *drain_delay; /* as given; NULL: none */
+    const char *drain_timeout; /* as given; NULL: the default */
+    uint64_t drain_delay_s, drain_timeout_s;
+    bool metrics_open;            /* /metrics needs no key */
+    bool access_log;              /* a line for each request */
+    bool trace_commands;          /* commands get TRACEPARENT */
+    bool keep_sandboxes;          /* … run on when the server is stopped */
+    const char *log_level;        /* error, warn, info, debug */
     const char *metrics_interval; /* as given: "10", "30s"; NULL: the default */
     uint64_t metrics_interval_s;  /* what that is */
     const char *overcommit;       /* as sandbox/admission.h reads it; NULL: the defaults */

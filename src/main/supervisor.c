@@ -216,6 +216,35 @@ static void hold_hangups(void)
     sigprocmask(SIG_BLOCK, &set, NULL);
 }
 
+/* "name=value" words behind the others. */
+struct cellad_settings {
+    char words[CELLAD_SETTINGS_MAX][CELLAD_SETTING_SIZE];
+    size_t count;
+};
+
+static void add_setting(struct cellad_settings *settings, const char *name, const char *value)
+{
+    if (value != NULL && value[0] != '\0' && settings->count < CELLAD_SETTINGS_MAX)
+        snprintf(settings->words[settings->count++], CELLAD_SETTING_SIZE, "%s=%s", name, value);
+}
+
+static void describe_settings(const struct server_options *options,
+                              struct cellad_settings *settings)
+{
+    char delay[24], timeout[24];
+    settings->count = 0;
+    snprintf(delay, sizeof(delay), "%" PRIu64, options->drain_delay_s);
+    snprintf(timeout, sizeof(timeout), "%" PRIu64, options->drain_timeout_s);
+    add_setting(settings, "access-log", options->access_log ? "on" : "");
+    add_setting(settings, "metrics-open", options->metrics_open ? "on" : "");
+    add_setting(settings, "otlp-endpoint", options->otlp);
+    add_setting(settings, "trace-ratio", options->trace_ratio);
+    add_setting(settings, "trace-commands", options->trace_commands ? "on" : "");
+    add_setting(settings, "drain-delay", delay);
+    add_setting(settings, "drain-timeout", timeout);
+    add_setting(settings, "keep-sandboxes", options->keep_sandboxes ? "on" : "");
+}
+
 static int exec_cellad(struct supervisor *s)
 {
     hold_hangups();
@@ -229,7 +258,9 @@ static int exec_cellad(struct supervisor *s)
         return -1;
     char interval[24];
     snprintf(interval, sizeof(interval), "%" PRIu64, s->options.metrics_interval_s);
-    const char *argv[CELLAD_ARGS + 1] = {
+    struct cellad_settings settings;
+    describe_settings(&s->options, &settings);
+    const char *argv[CELLAD_ARGS + CELLAD_SETTINGS_MAX + 1] = {
         "cellad",
         s->dir.path,
         s->options.no_auth ? "open" : "auth",
@@ -249,6 +280,8 @@ static int exec_cellad(struct supervisor *s)
         s->options.rate_limit != NULL ? s->options.rate_limit : "",
         s->options.quota != NULL ? s->options.quota : "",
     };
+    for (size_t i = 0; i < settings.count; i++)
+        argv[CELLAD_ARGS + i] = settings.words[i];
     execveat(program, "", (char **)argv, environ, AT_EMPTY_PATH);
     return -1;
 }
@@ -624,13 +657,15 @@ static bool wait_for_events(struct supervisor *s, int timeout_ms)
     return asked;
 }
 
+/* Whoever asks twice for the end wants it sooner: the child is told twice, too. */
 static void end_child(struct supervisor *s, struct child *child, int64_t patience_ms)
 {
     int64_t deadline = now_ms() + patience_ms;
     if (child->pid > 0)
         kill(child->pid, SIGTERM);
     while (child->pid > 0 && now_ms() < deadline)
-        wait_for_events(s, (int)(deadline - now_ms()));
+        if (wait_for_events(s, (int)(deadline - now_ms())) && child->pid > 0)
+            kill(child->pid, SIGTERM);
     if (child->pid > 0) {
         log_error("%s does not end by itself: killing it", child->name);
         kill(child->pid, SIGKILL);
@@ -652,9 +687,14 @@ static int supervise(struct supervisor *s, struct error *err)
         if (now_ms() >= s->certificate_at_ms)
             renew_certificate(s);
     }
-    log_info("stopping: sandboxes are stopped, their files are kept");
-    end_child(s, &s->cellad, CELLAD_STOP_MS);
+    log_info(s->options.keep_sandboxes ? "stopping: sandboxes go on"
+                                       : "stopping: sandboxes are stopped, their files are kept");
+    end_child(s, &s->cellad,
+              CELLAD_STOP_MS +
+                  1000 * (int64_t)(s->options.drain_delay_s + s->options.drain_timeout_s));
     end_child(s, &s->egress, EGRESS_STOP_MS);
+    if (s->options.keep_sandboxes && s->warden.pid > 0 && !s->failed)
+        kill(s->warden.pid, SIGKILL); /* its own end would be theirs; the next one adopts them */
     end_child(s, &s->warden, WARDEN_STOP_MS);
     unlinkat(s->dir.fd, LAYOUT_SERVER, 0);
     unlinkat(s->dir.fd, LAYOUT_API_SOCK, 0);
@@ -680,6 +720,8 @@ int server_main(int argc, char **argv)
         fprintf(stderr, "cella: %s\n", err.message);
         return error_exit_status(err.code);
     }
+    /* Everything that is started from here writes the same kind of lines. */
+    setenv(LOG_FORMAT_ENV, s.options.log_format, 1);
     log_init("supervisor", (enum log_level)log_level_parse(s.options.log_level));
     if (prepare(&s, &err) < 0 || supervise(&s, &err) < 0) {
         fprintf(stderr, "cella: %s\n", err.message);

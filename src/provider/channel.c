@@ -18,6 +18,7 @@
 #include "base/limits.h"
 #include "loop/co.h"
 #include "loop/net.h"
+#include "observe/span.h"
 #include "wire/messages.h"
 
 enum {
@@ -284,7 +285,7 @@ static void remove_call(struct channel *c, struct call *call)
     c->call_count--;
 }
 
-static int exchange(struct channel *c, struct call *call, const struct wire_schema *schema,
+static int converse(struct channel *c, struct call *call, const struct wire_schema *schema,
                     const void *msg, int64_t timeout_ms, struct error *err)
 {
     _cleanup_buf_ struct buf out = BUF_INIT(WIRE_PAYLOAD_MAX + FRAME_HEADER_SIZE);
@@ -314,6 +315,22 @@ static int exchange(struct channel *c, struct call *call, const struct wire_sche
             *err = call->error;
         return -1;
     }
+    return rc;
+}
+
+/* Measured, and a step of the request's trace. The channel may be gone afterwards. */
+static int exchange(struct channel *c, struct call *call, const struct wire_schema *schema,
+                    const void *msg, int64_t timeout_ms, struct error *err)
+{
+    struct loop *loop = c->loop;
+    enum meter_histogram meter = c->events.meter;
+    uint64_t begun = meter_now();
+    struct span span;
+    span_begin(co_errand(loop), &span, schema->name);
+    int rc = converse(c, call, schema, msg, timeout_ms, err);
+    if (meter != 0)
+        meter_took(loop_meters(loop), meter, begun);
+    span_end(co_errand(loop), &span, SPAN_CLIENT, rc < 0 ? err : NULL, NULL, 0);
     return rc;
 }
 

@@ -16,6 +16,7 @@
 #include "base/arena.h"
 #include "base/error.h"
 #include "loop/loop.h"
+#include "observe/meters.h"
 #include "wire/frame.h"
 
 struct channel;
@@ -29,6 +30,7 @@ struct channel_events {
     /* What tells the other end that a call was given up (cancelled, or out of time); a message
      * without fields, sent with the call's id. NULL: it is not told. */
     const struct wire_schema *cancel;
+    enum meter_histogram meter; /* that its calls are measured with; 0: none */
     void *ctx;
 };
 

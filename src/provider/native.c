@@ -115,7 +115,8 @@ static int ask_about(struct native *n, struct channel *channel, struct error *er
 
 static int greet(struct native *n, int fd, struct error *err)
 {
-    struct channel_events events = {.event = native_event, .closed = native_closed, .ctx = n};
+    struct channel_events events = {
+        .event = native_event, .closed = native_closed, .meter = METER_WARDEN, .ctx = n};
     struct channel *channel = channel_new(n->loop, fd, &events, err);
     if (channel == NULL)
         return -1;
@@ -142,6 +143,8 @@ static void connector(void *arg)
         ok =
             net_connect_at(n->loop, n->run_fd, "warden.sock", CONNECT_TIMEOUT_MS, &fd, &err) == 0 &&
             greet(n, fd, &err) == 0;
+        if (!ok)
+            meter_count(loop_meters(n->loop), METER_RETRY_CONNECT);
         if (!ok && (err.code == ERROR_CANCELLED || co_sleep(n->loop, RETRY_MS, &err) < 0))
             break;
     }

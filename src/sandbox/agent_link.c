@@ -74,7 +74,7 @@ static void agent_idle(struct timer *timer)
 static int open_channel(struct sandbox *sb, int fd, struct error *err)
 {
     struct channel_events events = {
-        .closed = agent_closed, .cancel = &agent_cancel_schema, .ctx = sb};
+        .closed = agent_closed, .cancel = &agent_cancel_schema, .meter = METER_AGENT, .ctx = sb};
     sb->agent = channel_new(sb->owner->loop, fd, &events, err);
     return sb->agent == NULL ? -1 : 0;
 }

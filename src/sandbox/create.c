@@ -14,6 +14,7 @@
 #include "base/timetext.h"
 #include "image/image.h"
 #include "loop/co.h"
+#include "observe/meters.h"
 #include "sandbox/metadata.h"
 #include "sandbox/witness.h"
 
@@ -161,8 +162,10 @@ struct sandbox *sandbox_admit(struct sandboxes *s, struct group *group, struct s
 
 void sandbox_launch(struct sandbox *sb)
 {
-    if (sb->status == SANDBOX_CREATING)
-        sandbox_drive(sb);
+    if (sb->status != SANDBOX_CREATING)
+        return;
+    sb->asked_ns = meter_now();
+    sandbox_drive(sb);
 }
 
 /* Waits for the name to be free. The group may end meanwhile. */

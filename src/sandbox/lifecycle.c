@@ -18,6 +18,8 @@
 #include "base/timetext.h"
 #include "image/image.h"
 #include "loop/co.h"
+#include "observe/meters.h"
+#include "observe/span.h"
 #include "sandbox/history_state.h"
 #include "sandbox/state.h"
 
@@ -111,9 +113,33 @@ int sandbox_with_patience(struct sandbox *sb, int (*step)(struct sandbox *, stru
             return -1;
         if (sb->owner->closing && step == sandbox_copy_once)
             return -1;
+        meter_count(loop_meters(sb->owner->loop), METER_RETRY_WARDEN);
         if (co_sleep(sb->owner->loop, RETRY_MS, err) < 0)
             return -1;
     }
+}
+
+/* The first time that it is brought up. */
+static void count_create(struct sandbox *sb, bool made, enum meter_histogram way)
+{
+    struct meters *meters = loop_meters(sb->owner->loop);
+    if (sb->asked_ns == 0)
+        return;
+    meter_count(meters, made ? METER_CREATE_OK : METER_CREATE_FAILED);
+    if (made)
+        meter_took(meters, way, sb->asked_ns);
+    sb->asked_ns = 0;
+    sb->cloned = false;
+}
+
+/* A sandbox's life, told when it is over. */
+static void count_session(const struct sandbox *sb)
+{
+    struct meters *meters = loop_meters(sb->owner->loop);
+    struct sandbox_tally tally;
+    tally_info(sb, &tally);
+    meter_observe(meters, METER_SESSION_EXECUTIONS, (double)tally.commands);
+    meter_observe(meters, METER_SESSION_DURATION, (double)tally.total_ms / 1e3);
 }
 
 /* A clone's first step: its files. */
@@ -123,6 +149,7 @@ static void drive_copy(struct sandbox *sb)
     if (sandbox_with_patience(sb, sandbox_copy_once, &err) < 0) {
         if (sb->goal == GOAL_DELETED)
             return;
+        count_create(sb, false, METER_CREATE_CLONE);
         sb->goal = GOAL_STOPPED;
         sandbox_set_status(sb, SANDBOX_FAILED);
         if (sb->owner->closing)
@@ -133,6 +160,9 @@ static void drive_copy(struct sandbox *sb)
         return;
     }
     sandbox_forget_source(sb); /* recorded with what comes next; until then it is copied again */
+    sb->cloned = true;
+    if (sb->goal == GOAL_STOPPED)
+        count_create(sb, true, METER_CREATE_CLONE);
     if (sb->goal != GOAL_STOPPED)
         return;
     bool asked = sb->status == SANDBOX_STOPPING;
@@ -145,11 +175,14 @@ static void drive_copy(struct sandbox *sb)
 
 /* One that a pool has made ahead only gets its name; should that fail, it is made like any other.
  */
-static int bring_up(struct sandbox *sb, struct error *err)
+static int bring_up(struct sandbox *sb, enum meter_histogram *ret_way, struct error *err)
 {
+    *ret_way = sb->cloned ? METER_CREATE_CLONE : METER_CREATE_SCRATCH;
     if (sb->unclaimed) {
+        *ret_way = METER_CREATE_POOL;
         if (sandbox_with_patience(sb, sandbox_claim, err) == 0)
             return 0;
+        *ret_way = METER_CREATE_SCRATCH;
         log_info("sandbox %s: made anew: %s", sb->id, err->message);
         if (sandbox_with_patience(sb, remove_once, err) < 0)
             return -1;
@@ -161,15 +194,20 @@ static int bring_up(struct sandbox *sb, struct error *err)
 static void drive_start(struct sandbox *sb)
 {
     struct error err;
+    enum meter_histogram way = METER_CREATE_SCRATCH;
+    struct span span;
+    span_begin(co_errand(sb->owner->loop), &span, "sandbox start");
     sandbox_note(sb, SANDBOX_LOG_INFO,
                  sb->resuming ? "Resuming sandbox..." : "Starting sandbox...");
     int r = sandbox_wait_for_clones(sb, true, &err);
     if (r == 0) {
         sb->owner->starting++;
-        r = bring_up(sb, &err);
+        r = bring_up(sb, &way, &err);
         if (--sb->owner->starting == 0)
             pools_wake(sb->owner);
     }
+    span_end(co_errand(sb->owner->loop), &span, SPAN_INTERNAL, r < 0 ? &err : NULL, NULL, 0);
+    count_create(sb, r == 0, way);
     if (r < 0) {
         log_error("sandbox %s: start failed: %s", sb->id, err.message);
         if (sb->goal == GOAL_RUNNING)
@@ -242,6 +280,7 @@ static void drive_delete(struct sandbox *sb)
         save_or_log(sb);
         return;
     }
+    count_session(sb);
     metrics_forget(sb);
     history_forget(sb);
     egress_forget(sb);
@@ -499,6 +538,11 @@ int sandboxes_delete(struct sandboxes *s, const char *workspace, const char *nam
 
 /* --- the end --- */
 
+void sandboxes_set_keep(struct sandboxes *s, bool keep)
+{
+    s->keep = keep;
+}
+
 void sandboxes_stop_all(struct sandboxes *s)
 {
     struct error err;
@@ -509,7 +553,7 @@ void sandboxes_stop_all(struct sandboxes *s)
         tunnels_close_idle(sb);
     for (struct sandbox *sb = s->ids, *next; sb != NULL; sb = next) {
         next = sb->by_id.next;
-        if (sb->goal != GOAL_RUNNING && sb->goal != GOAL_PAUSED)
+        if (s->keep || (sb->goal != GOAL_RUNNING && sb->goal != GOAL_PAUSED))
             continue;
         sb->goal = GOAL_STOPPED;
         sb->stop_reason = "Sandbox stopped because the server was shut down";

@@ -18,6 +18,7 @@
 #include "loop/co.h"
 #include "sandbox/ports.h"
 #include "sandbox/processes.h"
+#include "observe/meters.h"
 #include "sandbox/state.h"
 
 enum {
@@ -209,6 +210,7 @@ static int deliver(struct monitor *m, unsigned port, struct error *err)
     if (!told && s->closing)
         return error_set(err, ERROR_CANCELLED, "the server is going down");
     if (!told) {
+        meter_count(loop_meters(s->loop), METER_RETRY_CALLBACK);
         known->next_at = loop_now(s->loop) + retry_pause(++known->failed);
         if (known->failed < ATTEMPTS_MAX && why.code != ERROR_CALLBACK_REFUSED)
             return 0;

@@ -19,6 +19,7 @@
 #include "loop/net.h"
 #include "sandbox/command_limits.h"
 #include "sandbox/history_state.h"
+#include "sandbox/observed.h"
 #include "sandbox/process_ref.h"
 #include "sandbox/state.h"
 #include "sandbox/witness.h"
@@ -35,8 +36,9 @@ struct process_output {
     int fd;
     uint64_t offset;
     bool ended;
-    void *run;   /* for the witness of one that was started here */
-    size_t used; /* of `in`, by the last event */
+    void *run;    /* for the witness of one that was started here */
+    bool is_exec; /* of a command that was started with it */
+    size_t used;  /* of `in`, by the last event */
     struct buf in;
 };
 
@@ -180,6 +182,7 @@ int process_output_exec(struct sandboxes *s, const char *workspace, const char *
     if (begin(o, &agent_exec_schema, &request, arena, ret_process, err) < 0)
         return -1;
     history_run_started(o->sb, request.execution);
+    o->is_exec = true;
     *ret_output = steal_ptr(o);
     return 0;
 }
@@ -231,6 +234,8 @@ static int take_event(struct process_output *o, const struct frame_header *heade
         o->ended = true;
         history_process_seen(o->sb, &event->process);
         witness_end(o->sb->owner, steal_ptr(o->run), &event->process);
+        if (o->is_exec)
+            execution_ended(o->loop, &event->process);
         return 0;
     }
 }

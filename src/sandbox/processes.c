@@ -9,8 +9,11 @@
 
 #include "base/cleanup.h"
 #include "base/limits.h"
+#include "loop/co.h"
+#include "observe/trace_context.h"
 #include "sandbox/command_limits.h"
 #include "sandbox/history_state.h"
+#include "sandbox/observed.h"
 #include "sandbox/process_ref.h"
 #include "sandbox/state.h"
 #include "sandbox/witness.h"
@@ -85,6 +88,27 @@ int process_ref(const char *process, struct agent_ref *ret_ref, struct error *er
     return 0;
 }
 
+/* "TRACEPARENT=…" and "TRACESTATE=…" of the request that a command is run for. */
+static struct slice trace_env(struct loop *loop, struct arena *arena)
+{
+    const struct errand *errand = co_errand(loop);
+    char parent[TRACEPARENT_LEN + 1];
+    if (errand == NULL || !errand->traced)
+        return (struct slice){0};
+    trace_parent_text(errand, parent);
+    const char *first = arena_printf(arena, "TRACEPARENT=%s", parent);
+    struct slice list = {first, strlen(first) + 1};
+    if (errand->tracestate_len == 0)
+        return list;
+    const char *second = arena_printf(arena, "TRACESTATE=%s", errand->tracestate);
+    return merge_env(arena, list, (struct slice){second, strlen(second) + 1});
+}
+
+void sandboxes_set_trace_commands(struct sandboxes *s, bool on)
+{
+    s->trace_commands = on;
+}
+
 static int check_shell(const struct sandbox *sb, const struct agent_exec *exec, struct error *err)
 {
     if (exec->command != NULL)
@@ -101,6 +125,8 @@ int process_exec_request(struct sandbox *sb, const char *actor, const struct age
         return -1;
     struct agent_exec request = *exec;
     request.env = merge_env(arena, (struct slice){sb->env, sb->env_len}, exec->env);
+    if (sb->owner->trace_commands)
+        request.env = merge_env(arena, trace_env(sb->owner->loop, arena), request.env);
     if (request.cwd == NULL)
         request.cwd = "/workspace";
     if (request.user == NULL)
@@ -161,7 +187,14 @@ int sandbox_exec(struct sandboxes *s, const char *workspace, const char *name, c
         history_run_ended(sb, request.execution, ret_process->clean != 1);
     else if (rc == 0 || (waits && err->code == ERROR_TIMEOUT))
         history_run_started(sb, request.execution);
-    return waits ? name_timeout(rc, wait_ms, err) : rc;
+    if (!waits)
+        return rc;
+    name_timeout(rc, wait_ms, err);
+    if (rc == 0)
+        execution_ended(s->loop, ret_process);
+    else
+        execution_failed(s->loop, err);
+    return rc;
 }
 
 /* A request that is answered with one process. */

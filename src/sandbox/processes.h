@@ -27,6 +27,10 @@
  *
  * INVALID_NAME; ALREADY_EXISTS when a process of that name runs.
  */
+/* From now on commands have TRACEPARENT and TRACESTATE of the request that runs them in their
+ * environment, where a sandbox or request does not set them. */
+void sandboxes_set_trace_commands(struct sandboxes *s, bool on);
+
 int sandbox_exec(struct sandboxes *s, const char *workspace, const char *name, const char *actor,
                  const struct agent_exec *exec, int64_t wait_ms, struct arena *arena,
                  struct agent_process *ret_process, struct error *err);

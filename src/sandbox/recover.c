@@ -427,6 +427,7 @@ void sandboxes_free(struct sandboxes *s)
     histories_free(s);
     egress_link_free(s);
     s->provider->ops->free(s->provider);
+    free(s->probe);
     free(s);
 }
 

@@ -122,6 +122,8 @@ void sandboxes_set_history(struct sandboxes *s, bool on);
 /* On a coroutine, before serving: loads the store, adopts what runs, finishes or removes what was
  * half done. */
 int sandboxes_recover(struct sandboxes *s, struct error *err);
+/* Before sandboxes_stop_all(): what runs is to go on, for the next server to find. */
+void sandboxes_set_keep(struct sandboxes *s, bool keep);
 /* On a coroutine: stops every running sandbox (the server is going down). */
 void sandboxes_stop_all(struct sandboxes *s);
 void sandboxes_free(struct sandboxes *s);

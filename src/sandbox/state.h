@@ -113,6 +113,8 @@ struct sandbox {
     bool unsettled;   /* its limits are being changed, and the kernel's may be the old or the new */
     bool updating;    /* somebody changes it; the next one waits */
     bool resuming;    /* the start under way is called so */
+    uint64_t asked_ns; /* when somebody asked for it; 0: it has been made */
+    bool cloned;       /* its files came from another one, in that time */
     enum sandbox_goal goal;
     const char *stop_reason; /* literal; NULL: somebody asked for it */
     bool driven;             /* a driver coroutine is at work */
@@ -213,6 +215,9 @@ struct sandboxes {
     struct pools *pools;
     struct histories *histories;
     struct networks networks;
+    struct probe *probe; /* readiness.c's; NULL before somebody asked */
+    bool keep;           /* what runs goes on when the server ends */
+    bool trace_commands; /* commands are told which trace they belong to */
 };
 
 /* registry.c */

@@ -15,6 +15,7 @@
 #include "base/cleanup.h"
 #include "base/limits.h"
 #include "loop/net.h"
+#include "observe/meters.h"
 #include "sandbox/state.h"
 
 enum { PROGRESS_MS = 60 * 1000, READ_AHEAD = 64 * 1024 };
@@ -25,7 +26,31 @@ struct file_transfer {
     int fd;
     struct buf in; /* read ahead */
     size_t used;   /* of it, by the frame that was given out last */
+    uint64_t begun_ns;
+    enum meter_histogram meter; /* by what was asked for first */
+    bool asked;
 };
+
+/* Watching has no end of its own, and is not measured. */
+static const struct {
+    uint16_t type;
+    enum meter_histogram meter;
+} meters[] = {
+    {FILE_STAT, METER_FILE_STAT},      {FILE_LIST, METER_FILE_LIST},
+    {FILE_READ, METER_FILE_READ},      {FILE_WRITE, METER_FILE_WRITE},
+    {FILE_REMOVE, METER_FILE_REMOVE},  {FILE_TREE, METER_FILE_LIST},
+    {FILE_TREE_PUT, METER_FILE_WRITE}, {FILE_FIND, METER_FILE_SEARCH},
+    {UPLOAD_PART, METER_FILE_WRITE},   {UPLOAD_COMPLETE, METER_FILE_WRITE},
+};
+
+static void count_kind(struct file_transfer *t, uint16_t type)
+{
+    t->meter = METER_FILE_OTHER;
+    for (size_t i = 0; i < ARRAY_LEN(meters); i++)
+        if (meters[i].type == type)
+            t->meter = meters[i].meter;
+    t->asked = type != FILE_WATCH;
+}
 
 int transfer_open(struct sandboxes *s, const char *workspace, const char *name,
                   struct file_transfer **ret_transfer, struct error *err)
@@ -39,6 +64,7 @@ int transfer_open(struct sandboxes *s, const char *workspace, const char *name,
     if (t == NULL)
         return error_sys(err, "allocating a transfer");
     t->loop = s->loop;
+    t->begun_ns = meter_now();
     t->sb = steal_ptr(sb);
     sandbox_stream_begin(t->sb);
     t->fd = steal_fd(&fd);
@@ -51,6 +77,8 @@ void file_transfer_end(struct file_transfer *t)
 {
     if (t == NULL)
         return;
+    if (t->asked)
+        meter_took(loop_meters(t->loop), t->meter, t->begun_ns);
     close(t->fd);
     sandbox_stream_end(t->sb);
     sandbox_drop(t->sb);
@@ -80,6 +108,8 @@ int transfer_send(struct file_transfer *t, const struct wire_schema *schema, con
     wire_encode(&out, schema, 1, msg);
     if (buf_check(&out, "request", err) < 0)
         return -1;
+    if (!t->asked)
+        count_kind(t, schema->type);
     return file_transfer_put(t, out.data, out.len, err);
 }
 

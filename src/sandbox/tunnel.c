@@ -16,6 +16,7 @@
 
 #include "base/cleanup.h"
 #include "base/limits.h"
+#include "observe/meters.h"
 #include "sandbox/state.h"
 
 struct tunnel {
@@ -168,7 +169,9 @@ static int dial(struct sandbox *sb, uint16_t port, struct tunnel **ret_tunnel, s
     if (t == NULL)
         return error_sys(err, "allocating a tunnel");
     sb->tunnels++; /* before it waits: the limit holds for those under way too */
+    uint64_t begun = meter_now();
     int rc = provider->ops->dial(provider, sb->id, port, TUNNEL_CONNECT_MS, &t->fd, err);
+    meter_took(loop_meters(sb->owner->loop), METER_CALL_PORT, begun);
     if (rc != 0) {
         sb->tunnels--;
         return -1;

@@ -14,6 +14,8 @@
 
 #include "base/cleanup.h"
 #include "loop/co.h"
+#include "observe/meters.h"
+#include "observe/span.h"
 #include "store/schema.h"
 #include "store/state.h"
 
@@ -133,11 +135,27 @@ int store_change(struct store *store, int (*fn)(struct sql_db *db, void *arg, st
                  void *arg, struct error *err)
 {
     struct change c = {store, fn, arg, err, -1};
-    if (store->workers != NULL && co_self(store->loop) != NULL)
-        workers_run(store->workers, make_change, &c);
-    else
+    if (store->workers == NULL || co_self(store->loop) == NULL) {
         make_change(&c);
+        return c.result;
+    }
+    struct span span;
+    uint64_t begun = meter_now();
+    span_begin(co_errand(store->loop), &span, "store change");
+    workers_run(store->workers, make_change, &c);
+    meter_took(loop_meters(store->loop), METER_STORE, begun);
+    span_end(co_errand(store->loop), &span, SPAN_INTERNAL, c.result < 0 ? err : NULL, NULL, 0);
     return c.result;
+}
+
+static int change_nothing(struct sql_db *db, void *arg, struct error *err)
+{
+    return 0;
+}
+
+int store_check(struct store *store, struct error *err)
+{
+    return store_change(store, change_nothing, NULL, err);
 }
 
 int store_read(struct store *store, int (*fn)(struct sql_db *db, void *arg, struct error *err),

@@ -94,6 +94,10 @@ struct store_load {
     int (*note)(void *ctx, const char *sandbox_id, const struct store_note *note,
                 struct error *err); /* after the events; may be NULL, as event may */
 };
+
+/* Whether a change could be made now: one that changes nothing is. */
+int store_check(struct store *store, struct error *err);
+
 int store_load_all(struct store *store, const struct store_load *load, struct error *err);
 
 /* Inserts or replaces a sandbox and appends an event (may be NULL) in one transaction; keeps the
