@@ -12,6 +12,7 @@
 #include <curl/curl.h>
 #include <dlfcn.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -21,6 +22,8 @@
 #include "http/address_policy.h"
 #include "loop/co.h"
 #include "loop/work.h"
+#include "observe/span.h"
+#include "observe/trace_context.h"
 
 enum {
     THREADS = 4,
@@ -281,8 +284,8 @@ int webhook_check(struct webhook *w, const char *url, char **ret_url, struct err
 
 struct post {
     struct webhook *webhook;
-    const char *url;
-    struct slice json;
+    const struct webhook_call *call;
+    long status;
     size_t answered;
     bool refused;
     struct error err;
@@ -317,17 +320,18 @@ static int go_on(void *arg, curl_off_t a, curl_off_t b, curl_off_t c, curl_off_t
 static void set_options(struct post *post, CURL *handle, struct curl_slist *headers)
 {
     const struct curl *curl = &post->webhook->curl;
-    curl->easy_setopt(handle, CURLOPT_URL, post->url);
+    int64_t timeout = post->call->timeout_ms > 0 ? post->call->timeout_ms : TIMEOUT_MS;
+    curl->easy_setopt(handle, CURLOPT_URL, post->call->url);
     curl->easy_setopt(handle, CURLOPT_PROTOCOLS_STR, "http,https");
     curl->easy_setopt(handle, CURLOPT_FOLLOWLOCATION, 0L);
     curl->easy_setopt(handle, CURLOPT_PROXY, "");
     curl->easy_setopt(handle, CURLOPT_NOSIGNAL, 1L);
     curl->easy_setopt(handle, CURLOPT_USERAGENT, "cella/" CELLA_VERSION);
     curl->easy_setopt(handle, CURLOPT_HTTPHEADER, headers);
-    curl->easy_setopt(handle, CURLOPT_POSTFIELDS, post->json.data);
-    curl->easy_setopt(handle, CURLOPT_POSTFIELDSIZE, (long)post->json.len);
+    curl->easy_setopt(handle, CURLOPT_POSTFIELDS, post->call->body.data);
+    curl->easy_setopt(handle, CURLOPT_POSTFIELDSIZE, (long)post->call->body.len);
     curl->easy_setopt(handle, CURLOPT_CONNECTTIMEOUT_MS, (long)CONNECT_TIMEOUT_MS);
-    curl->easy_setopt(handle, CURLOPT_TIMEOUT_MS, (long)TIMEOUT_MS);
+    curl->easy_setopt(handle, CURLOPT_TIMEOUT_MS, (long)timeout);
     curl->easy_setopt(handle, CURLOPT_OPENSOCKETFUNCTION, open_socket);
     curl->easy_setopt(handle, CURLOPT_OPENSOCKETDATA, post);
     curl->easy_setopt(handle, CURLOPT_WRITEFUNCTION, drop_answer);
@@ -342,6 +346,7 @@ static int judge(struct post *post, CURL *handle, CURLcode code)
     const struct curl *curl = &post->webhook->curl;
     long status = 0;
     curl->easy_getinfo(handle, CURLINFO_RESPONSE_CODE, &status);
+    post->status = status;
     /* An answer that is too long is one all the same. */
     if (code == CURLE_WRITE_ERROR && post->answered > ANSWER_MAX)
         code = CURLE_OK;
@@ -358,12 +363,30 @@ static int judge(struct post *post, CURL *handle, CURLcode code)
                      curl->easy_strerror(code));
 }
 
+/* NULL when there is no memory for all of them. */
+static struct curl_slist *make_headers(const struct post *post)
+{
+    const struct curl *curl = &post->webhook->curl;
+    char type[128];
+    snprintf(type, sizeof(type), "Content-Type: %s", post->call->content_type);
+    struct curl_slist *headers = curl->slist_append(NULL, type);
+    strv_each (line, post->call->headers) {
+        struct curl_slist *longer = headers == NULL ? NULL : curl->slist_append(headers, line);
+        if (longer == NULL) {
+            curl->slist_free_all(headers);
+            return NULL;
+        }
+        headers = longer;
+    }
+    return headers;
+}
+
 static void post_run(void *arg)
 {
     struct post *post = arg;
     const struct curl *curl = &post->webhook->curl;
     CURL *handle = curl->easy_init();
-    struct curl_slist *headers = curl->slist_append(NULL, "Content-Type: application/json");
+    struct curl_slist *headers = make_headers(post);
     if (handle == NULL || headers == NULL) {
         post->rc = error_set(&post->err, ERROR_UNAVAILABLE, "out of memory");
     } else {
@@ -374,13 +397,48 @@ static void post_run(void *arg)
     curl->slist_free_all(headers);
 }
 
-int webhook_post(struct webhook *w, const char *url, struct slice json, struct error *err)
+int webhook_send(struct webhook *w, const struct webhook_call *call, int *ret_status,
+                 struct error *err)
 {
+    if (ret_status != NULL)
+        *ret_status = 0;
     if (make_loaded(w, err) < 0)
         return -1;
-    struct post post = {.webhook = w, .url = url, .json = json};
+    struct post post = {.webhook = w, .call = call};
     workers_run(w->workers, post_run, &post);
+    if (ret_status != NULL)
+        *ret_status = (int)post.status;
     if (post.rc < 0)
         *err = post.err;
     return post.rc;
+}
+
+/* "traceparent: …" and "tracestate: …" of whoever is worked for. */
+static struct slice trace_headers(const struct errand *errand, char *out, size_t size)
+{
+    char parent[TRACEPARENT_LEN + 1];
+    if (errand == NULL || !errand->traced)
+        return (struct slice){0};
+    trace_parent_text(errand, parent);
+    size_t len = (size_t)snprintf(out, size, "traceparent: %s", parent) + 1;
+    if (errand->tracestate_len > 0)
+        len += (size_t)snprintf(out + len, size - len, "tracestate: %s", errand->tracestate) + 1;
+    return (struct slice){out, len};
+}
+
+int webhook_post(struct webhook *w, const char *url, struct slice json, struct error *err)
+{
+    char headers[TRACESTATE_MAX + TRACEPARENT_LEN + 64];
+    struct errand *errand = co_errand(w->loop);
+    struct span span;
+    uint64_t begun = meter_now();
+    span_begin(errand, &span, "callback");
+    const struct webhook_call call = {.url = url,
+                                      .content_type = "application/json",
+                                      .body = json,
+                                      .headers = trace_headers(errand, headers, sizeof(headers))};
+    int rc = webhook_send(w, &call, NULL, err);
+    meter_took(loop_meters(w->loop), METER_CALL_CALLBACK, begun);
+    span_end(errand, &span, SPAN_CLIENT, rc < 0 ? err : NULL, NULL, 0);
+    return rc;
 }

@@ -30,5 +30,17 @@ void webhook_free(struct webhook *webhook); /* NULL is fine */
  * ret_url gets it as it will be called, for the caller to free(). */
 int webhook_check(struct webhook *webhook, const char *url, char **ret_url, struct error *err);
 
-/* Posts JSON. A status of 2xx is success. CALLBACK_REFUSED, UNAVAILABLE, TIMEOUT. */
+/* Any POST. A status of 2xx is success; *ret_status (may be NULL) is what was answered, 0: nothing.
+ */
+struct webhook_call {
+    const char *url, *content_type;
+    struct slice body;
+    struct slice headers; /* "Name: value" strings (base/slice.h); more of them */
+    int64_t timeout_ms;   /* 0: the usual */
+};
+int webhook_send(struct webhook *webhook, const struct webhook_call *call, int *ret_status,
+                 struct error *err);
+
+/* Posts JSON, with the place in a trace that the caller's errand has. A status of 2xx is success.
+ * CALLBACK_REFUSED, UNAVAILABLE, TIMEOUT. */
 int webhook_post(struct webhook *webhook, const char *url, struct slice json, struct error *err);

@@ -37,6 +37,7 @@
 #include "base/program.h"
 #include "base/prompt.h"
 #include "base/timetext.h"
+#include "export/exporter.h"
 #include "http/server.h"
 #include "http/tls.h"
 #include "http/webhook.h"
@@ -82,6 +83,8 @@ struct cellad {
     bool keep_sandboxes;
     bool trace_commands;
     struct meters *meters;
+    const char *otlp, *trace_ratio; /* as given; "": not */
+    struct exporter *exporter;      /* NULL: nothing is sent to a collector */
     int status;
     char *pools; /* of the command line */
     struct door_range host_ports;
@@ -109,6 +112,7 @@ static void shut_down(void *arg)
     sandboxes_close_ports(d->sandboxes);
     port_doors_wait(d->doors);
     webhook_stop(d->webhook);
+    exporter_stop(d->exporter);
     sandboxes_stop_all(d->sandboxes);
     loop_stop(d->loop);
 }
@@ -190,11 +194,13 @@ static void serve(void *arg)
     d->server = http_server_new(d->loop, api_handle, &d->api, NULL, &err);
     if (d->server != NULL) {
         http_server_set_tls(d->server, d->tls);
-        http_server_set_recorder(d->server, observed_request, NULL);
+        http_server_set_recorder(d->server, observed_request, exporter_tracer(d->exporter));
         d->api.server = d->server;
     }
     if (d->server == NULL || http_server_add(d->server, CELLAD_FD_LISTEN, &err) < 0 ||
         http_server_add(d->server, CELLAD_FD_UNIX, &err) < 0)
+        goto fail;
+    if (d->exporter != NULL && exporter_start(d->exporter, &err) < 0)
         goto fail;
     const struct port_gate gate = port_doors_gate(d->doors);
     sandboxes_open_ports(d->sandboxes, &gate);
@@ -295,6 +301,19 @@ static int open_audit(struct cellad *d, struct error *err)
     return 0;
 }
 
+static void tell_figures(void *ctx, struct meter_sink *sink)
+{
+    observed_tell(ctx, sink);
+}
+
+static int open_exporter(struct cellad *d, struct error *err)
+{
+    struct export_settings settings;
+    if (export_settings_read(&settings, d->otlp, d->trace_ratio, getenv, err) < 0)
+        return -1;
+    return exporter_new(d->loop, &settings, tell_figures, &d->api, &d->exporter, err);
+}
+
 static int open_parts(struct cellad *d, const char *data, bool open_to_all, unsigned interval,
                       bool any_callback, struct error *err)
 {
@@ -312,7 +331,8 @@ static int open_parts(struct cellad *d, const char *data, bool open_to_all, unsi
         sandboxes_set_capacity(d->sandboxes, d->overcommit, d->capacity, err) < 0 ||
         sandboxes_set_network_exceptions(d->sandboxes, d->network_private, err) < 0 ||
         code_new(d->loop, d->sandboxes, &d->code, err) < 0 ||
-        open_callbacks(d, any_callback, err) < 0 || open_audit(d, err) < 0)
+        open_callbacks(d, any_callback, err) < 0 || open_audit(d, err) < 0 ||
+        open_exporter(d, err) < 0)
         return -1;
     sandboxes_set_secrets(d->sandboxes, secret_source_fill, secret_source_check, d->auth);
     sandboxes_set_metrics_interval(d->sandboxes, interval);
@@ -346,6 +366,8 @@ static void take_settings(struct cellad *d, int count, char **words)
     d->api.started_ms = time_now_ms();
     d->api.access_log = setting(count, words, "access-log")[0] != '\0';
     d->api.metrics_open = setting(count, words, "metrics-open")[0] != '\0';
+    d->otlp = setting(count, words, "otlp-endpoint");
+    d->trace_ratio = setting(count, words, "trace-ratio");
     d->trace_commands = setting(count, words, "trace-commands")[0] != '\0';
     d->keep_sandboxes = setting(count, words, "keep-sandboxes")[0] != '\0';
     d->drain_delay_ms = 1000 * strtoll(setting(count, words, "drain-delay"), NULL, 10);
@@ -399,6 +421,7 @@ int cellad_main(int argc, char **argv)
     sandboxes_free(d.sandboxes);
     port_doors_free(d.doors);
     webhook_free(d.webhook);
+    exporter_free(d.exporter);
     auth_free(d.auth);
     store_close(d.store);
     audit_close(d.audit);
