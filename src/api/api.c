@@ -12,6 +12,7 @@
 
 #include "api/authorize.h"
 #include "api/call.h"
+#include "api/confine.h"
 #include "api/credential.h"
 #include "api/dialect.h"
 #include "api/e2b/door.h"
@@ -66,10 +67,12 @@ static int serve(struct http_exchange *x, const struct route *route,
     struct live_calls *live = call->api->live;
     struct live_call mine;
     live_begin(live, &mine, co_self(call->api->loop), call->principal.key_id);
+    mine.sandbox = call->principal.sandbox;
     int result = route->handler(x, params, call, err);
     live_end(live, &mine);
     if (result < 0 && mine.cancelled)
-        return error_set(err, ERROR_UNAUTHORIZED, "the API key was revoked meanwhile");
+        return error_set(err, ERROR_UNAUTHORIZED, "the %s was revoked meanwhile",
+                         call->principal.by_token ? "token" : "API key");
     return result;
 }
 
@@ -103,7 +106,8 @@ static int dispatch(struct http_exchange *x, const struct api *api, const struct
     struct api_call call = {.api = api, .workspace = ""};
     if (!is_public(api, route) && (api_authorize(x, route->scope, &call, err) < 0 ||
                                    workspace_settle(x, &params, &call, err) < 0 ||
-                                   record_caller(x, &call.principal, call.workspace, err) < 0))
+                                   record_caller(x, &call.principal, call.workspace, err) < 0 ||
+                                   confine(x, route, &call, &params, err) < 0))
         return -1;
     return serve(x, route, &params, &call, err);
 }

@@ -51,6 +51,7 @@ route_handler v0_sandbox_logs;
 
 /* v0/metrics.c */
 route_handler v0_sandbox_metrics, v0_metrics, v0_machine, v0_sandbox_resize;
+route_handler v0_sandbox_token_create, v0_sandbox_token_revoke;
 
 /* v0/filesystem.c */
 route_handler v0_file_get, v0_file_put, v0_file_delete;

@@ -32,3 +32,12 @@ void live_cancel(struct live_calls *live, const char *key_id, const struct co *b
             co_cancel(call->co);
         }
 }
+
+void live_cancel_bound(struct live_calls *live, const char *sandbox_id)
+{
+    for (struct live_call *call = live->first; call != NULL; call = call->next)
+        if (call->sandbox != NULL && strcmp(call->sandbox, sandbox_id) == 0) {
+            call->cancelled = true;
+            co_cancel(call->co);
+        }
+}

@@ -3,7 +3,7 @@
 
 /*
  * The calls that are being served, and whose they are: revoking a key also ends what it has open,
- * terminals and watches that would otherwise go on for days.
+ * and what tokens of it have, terminals and watches that would otherwise go on for days.
  */
 
 #include <stdbool.h>
@@ -12,7 +12,8 @@
 
 struct live_call {
     struct co *co;
-    const char *key_id; /* borrowed */
+    const char *key_id;  /* borrowed, as the next */
+    const char *sandbox; /* the one that the caller's token is bound to; NULL or "": none */
     bool cancelled;
     struct live_call *previous, *next;
 };
@@ -27,3 +28,5 @@ void live_end(struct live_calls *live, struct live_call *call);
 
 /* Cancels the calls of a key, but for the one that asks for it. */
 void live_cancel(struct live_calls *live, const char *key_id, const struct co *but);
+/* Those of the tokens that are bound to a sandbox. */
+void live_cancel_bound(struct live_calls *live, const char *sandbox_id);

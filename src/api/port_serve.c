@@ -13,6 +13,7 @@
 #include <strings.h>
 
 #include "api/authorize.h"
+#include "api/confine.h"
 #include "api/cookie.h"
 #include "api/live.h"
 #include "api/origin.h"
@@ -87,7 +88,7 @@ static int shows_key(struct http_exchange *x, const struct port_info *info, stru
 {
     const struct auth *auth = pass->call.api->auth;
     const char *workspace;
-    if (api_authorize(x, SCOPE_WRITE | ROUTE_FORWARDS, &pass->call, err) < 0) {
+    if (api_authorize(x, SCOPE_WRITE | ROUTE_FORWARDS | ROUTE_INSIDE, &pass->call, err) < 0) {
         if (err->code == ERROR_UNAUTHORIZED)
             error_set(err, ERROR_UNAUTHORIZED,
                       "this port is open to those who send a key (X-Api-Key), or a token for it "
@@ -95,8 +96,9 @@ static int shows_key(struct http_exchange *x, const struct port_info *info, stru
         return -1;
     }
     /* Another's, and one that does not exist, look the same. */
-    if (info == NULL || auth_workspace_enter(auth, &pass->call.principal, info->workspace,
-                                             http_arena(x), &workspace, NULL) < 0)
+    if (info == NULL || !confine_allows(&pass->call.principal, info->sandbox_id) ||
+        auth_workspace_enter(auth, &pass->call.principal, info->workspace, http_arena(x),
+                             &workspace, NULL) < 0)
         return error_set(err, ERROR_SANDBOX_NOT_FOUND, "there is no such sandbox");
     return 0;
 }
@@ -159,6 +161,7 @@ static int proxy(struct http_exchange *x, const struct pass *pass,
     struct live_call by_key, by_port;
     live_name(name, target->sandbox, target->port);
     live_begin(live, &by_key, co, pass->call.principal.key_id);
+    by_key.sandbox = pass->call.principal.sandbox;
     live_begin(live, &by_port, co, name);
     int rc = api_proxy_port(x, &pass->call, target, err);
     live_end(live, &by_port);

@@ -7,7 +7,9 @@
  *
  * {workspace} in a path is settled before the handler runs, as is every other way to name one: a
  * handler looks names up in call->workspace and nowhere else. A row that browsers open adds
- * ROUTE_TOKEN_IN_QUERY to its scope, one that passes requests on to a sandbox ROUTE_FORWARDS.
+ * ROUTE_TOKEN_IN_QUERY to its scope, one that passes requests on to a sandbox ROUTE_FORWARDS. What
+ * changes how a sandbox stands to the outside (its life, network, published ports, tokens) is
+ * OF_SANDBOX, what happens in it IN_SANDBOX.
  */
 
 #include "api/routes.h"
@@ -19,9 +21,12 @@
 
 /* What works inside one sandbox is found below the control plane's path and below the address that
  * the sandbox's access.api_endpoint names. */
-#define IN_SANDBOX(method, path, scope, handler)                                                   \
+#define OF_SANDBOX(method, path, scope, handler)                                                   \
     ROUTE(method, "/v0/sandbox/{name}" path, scope, handler),                                      \
         ROUTE(method, "/{workspace}/sandbox/{name}" path, scope, handler)
+/* The same for what has no effect outside of it: open to tokens that are bound to the sandbox. */
+#define IN_SANDBOX(method, path, scope, handler)                                                   \
+    OF_SANDBOX(method, path, (scope) | ROUTE_INSIDE, handler)
 
 /* Keys of the caller's workspace, or of one that the path names. */
 #define KEYS(method, path, scope, handler)                                                         \
@@ -38,7 +43,7 @@ const struct route api_routes[] = {
     ROUTE("GET",    "/docs/{file}",             SCOPE_PUBLIC, ops_docs_part),
 
     ROUTE("POST",   "/v0/oauth/token",          SCOPE_PUBLIC | CLASS_LOGIN, v0_oauth_token),
-    ROUTE("GET",    "/v0/whoami",               SCOPE_READ,   v0_whoami),
+    ROUTE("GET",    "/v0/whoami",               SCOPE_READ | ROUTE_OF_CALLER, v0_whoami),
 
     ROUTE("GET",    "/v0/workspaces",           SCOPE_READ,   v0_workspace_list),
     ROUTE("POST",   "/v0/workspaces",           SCOPE_SERVER, v0_workspace_create),
@@ -65,7 +70,7 @@ const struct route api_routes[] = {
 
     ROUTE("GET",    "/v0/sandbox",              SCOPE_READ,   v0_sandbox_list),
     ROUTE("POST",   "/v0/sandbox",              SCOPE_WRITE | CLASS_CREATE,  v0_sandbox_create),
-    ROUTE("GET",    "/v0/sandbox/{name}",       SCOPE_READ,   v0_sandbox_get),
+    ROUTE("GET",    "/v0/sandbox/{name}",       SCOPE_READ | ROUTE_INSIDE, v0_sandbox_get),
     ROUTE("PUT",    "/v0/sandbox/{name}",       SCOPE_WRITE,  v0_sandbox_update),
     ROUTE("PATCH",  "/v0/sandbox/{name}",       SCOPE_WRITE,  v0_sandbox_patch),
     ROUTE("DELETE", "/v0/sandbox/{name}",       SCOPE_WRITE,  v0_sandbox_delete),
@@ -112,12 +117,15 @@ const struct route api_routes[] = {
     IN_SANDBOX("GET",    "/tunnel/{port}",      SCOPE_WRITE | CLASS_PROXY,  v0_port_tunnel),
 
     IN_SANDBOX("GET",    "/ports",              SCOPE_READ,   v0_port_list),
-    IN_SANDBOX("POST",   "/ports",              SCOPE_WRITE,  v0_port_publish),
+    OF_SANDBOX("POST",   "/ports",              SCOPE_WRITE,  v0_port_publish),
     IN_SANDBOX("GET",    "/ports/{port}",       SCOPE_READ,   v0_port_get),
-    IN_SANDBOX("PATCH",  "/ports/{port}",       SCOPE_WRITE,  v0_port_change),
-    IN_SANDBOX("DELETE", "/ports/{port}",       SCOPE_WRITE,  v0_port_unpublish),
-    IN_SANDBOX("POST",   "/ports/{port}/tokens", SCOPE_WRITE, v0_port_token),
-    IN_SANDBOX("DELETE", "/ports/{port}/tokens", SCOPE_WRITE, v0_port_revoke),
+    OF_SANDBOX("PATCH",  "/ports/{port}",       SCOPE_WRITE,  v0_port_change),
+    OF_SANDBOX("DELETE", "/ports/{port}",       SCOPE_WRITE,  v0_port_unpublish),
+    OF_SANDBOX("POST",   "/ports/{port}/tokens", SCOPE_WRITE, v0_port_token),
+    OF_SANDBOX("DELETE", "/ports/{port}/tokens", SCOPE_WRITE, v0_port_revoke),
+
+    OF_SANDBOX("POST",   "/tokens",             SCOPE_WRITE,  v0_sandbox_token_create),
+    OF_SANDBOX("DELETE", "/tokens",             SCOPE_WRITE,  v0_sandbox_token_revoke),
 
     IN_SANDBOX("GET",    "/health",             SCOPE_READ,   v0_sandbox_health),
     IN_SANDBOX("GET",    "/metrics",            SCOPE_READ,   v0_sandbox_metrics),
@@ -170,12 +178,12 @@ const struct route api_routes[] = {
     IN_SANDBOX("POST",   "/rollback",           SCOPE_WRITE | CLASS_EXEC, v0_history_rollback),
 
     IN_SANDBOX("GET",    "/network",            SCOPE_READ,   v0_network_get),
-    IN_SANDBOX("PUT",    "/network",            SCOPE_WRITE,  v0_network_put),
-    IN_SANDBOX("PATCH",  "/network",            SCOPE_WRITE,  v0_network_patch),
+    OF_SANDBOX("PUT",    "/network",            SCOPE_WRITE,  v0_network_put),
+    OF_SANDBOX("PATCH",  "/network",            SCOPE_WRITE,  v0_network_patch),
     IN_SANDBOX("GET",    "/network/log",        SCOPE_READ,   v0_network_log),
     IN_SANDBOX("GET",    "/network/process/{pid}/ports", SCOPE_READ, v0_process_ports),
-    IN_SANDBOX("POST",   "/network/process/{pid}/monitor", SCOPE_WRITE, v0_process_monitor),
-    IN_SANDBOX("DELETE", "/network/process/{pid}/monitor", SCOPE_WRITE, v0_process_monitor_stop),
+    OF_SANDBOX("POST",   "/network/process/{pid}/monitor", SCOPE_WRITE, v0_process_monitor),
+    OF_SANDBOX("DELETE", "/network/process/{pid}/monitor", SCOPE_WRITE, v0_process_monitor_stop),
 
     IN_SANDBOX("GET",    "/terminal",           SCOPE_WRITE | ROUTE_TOKEN_IN_QUERY | CLASS_STREAM, v0_terminal_page),
     IN_SANDBOX("GET",    "/terminal/ws",        SCOPE_WRITE | ROUTE_TOKEN_IN_QUERY | CLASS_STREAM, v0_terminal_ws),

@@ -21,6 +21,7 @@
 #include <time.h>
 
 #include "auth/box_token.h"
+#include "auth/issuer_config.h"
 #include "auth/state.h"
 #include "auth/workspaces.h"
 #include "base/cleanup.h"
@@ -126,7 +127,7 @@ int auth_new(struct store *store, bool open, struct auth **ret_auth, struct erro
     random_bytes(auth->token_secret, sizeof(auth->token_secret));
     if (store_secret(store, "token", auth->token_secret, sizeof(auth->token_secret), err) < 0 ||
         store_load_workspaces(store, load_workspace, auth, err) < 0 ||
-        store_load_keys(store, load_key, auth, err) < 0) {
+        store_load_keys(store, load_key, auth, err) < 0 || auth_load_generations(auth, err) < 0) {
         auth_free(auth);
         return -1;
     }
@@ -151,6 +152,9 @@ void auth_free(struct auth *auth)
     }
     auth_forget_secrets(auth, NULL);
     auth_forget_cas(auth);
+    auth_forget_generations(auth);
+    token_cache_clear(&auth->verified);
+    issuers_unref(auth->issuers);
     throttle_release(&auth->throttle);
     OPENSSL_cleanse(auth->token_secret, sizeof(auth->token_secret));
     OPENSSL_cleanse(auth->seal_key, sizeof(auth->seal_key));
@@ -218,7 +222,7 @@ static struct key *key_by_secret(const struct auth *auth, const char *text)
     return is_key(key, hash) ? key : NULL;
 }
 
-static enum verdict judge_key(const struct auth *auth, const char *text, struct key **ret_key,
+static enum verdict judge_key(struct auth *auth, const char *text, struct key **ret_key,
                               struct principal *ret_principal, struct error *err)
 {
     struct key *key = key_by_secret(auth, text);
@@ -236,14 +240,41 @@ static enum verdict judge_key(const struct auth *auth, const char *text, struct 
     return VERDICT_RIGHT;
 }
 
+/* What a token says that is signed by this server or, failing that, by somebody that it trusts. */
+static enum verdict judge_signature(struct auth *auth, const char *text, struct principal *ret_said,
+                                    struct error *err)
+{
+    unsigned char digest[SHA256_DIGEST_LENGTH];
+    if (EVP_Digest(text, strlen(text), digest, NULL, auth->sha256, NULL) != 1)
+        abort();
+    int64_t now_ms = time_now_ms();
+    const struct principal *known = token_cache_get(&auth->verified, digest, now_ms);
+    if (known != NULL) {
+        *ret_said = *known;
+        auth_refresh_issuers(auth, now_ms);
+        return VERDICT_RIGHT;
+    }
+    enum verdict verdict = auth_judge_token(auth, text, ret_said, err);
+    int64_t ends_ms = ret_said->expires_ms;
+    if (verdict == VERDICT_WRONG && auth->issuers != NULL && auth->issuers->count > 0)
+        verdict = auth_judge_jwt(auth, text, ret_said, &ends_ms, err);
+    if (verdict == VERDICT_RIGHT)
+        token_cache_put(&auth->verified, digest, ret_said, ends_ms);
+    return verdict;
+}
+
 /* A token names its key, and lives no longer and can do no more than that does now. */
-static enum verdict judge_token(const struct auth *auth, const char *text, struct key **ret_key,
+static enum verdict judge_token(struct auth *auth, const char *text, struct key **ret_key,
                                 struct principal *ret_principal, struct error *err)
 {
-    struct principal said;
-    enum verdict verdict = auth_judge_token(auth, text, &said, err);
+    struct principal said = {0};
+    enum verdict verdict = judge_signature(auth, text, &said, err);
     if (verdict != VERDICT_RIGHT)
         return verdict;
+    if (said.by_jwt || said.key_id[0] == '\0') {
+        *ret_principal = said;
+        return VERDICT_RIGHT;
+    }
     struct key *key = auth_find_key(auth, said.key_id);
     if (key == NULL || has_ended(key->row.expires_ms)) {
         error_set(err, ERROR_UNAUTHORIZED, "the key that the token was issued for is gone");
@@ -254,6 +285,7 @@ static enum verdict judge_token(const struct auth *auth, const char *text, struc
     ret_principal->scopes &= said.scopes;
     ret_principal->expires_ms = said.expires_ms;
     ret_principal->by_token = true;
+    memcpy(ret_principal->sandbox, said.sandbox, sizeof(said.sandbox));
     return VERDICT_RIGHT;
 }
 
@@ -274,7 +306,8 @@ static int too_many(int64_t wait_ms, struct error *err)
 /*
  * Counts what is wrong. While an address has used up its attempts, a right key is told the same as
  * a wrong one, or trying would still find it; but a key that was right there before goes on, so
- * that nobody is locked out by a neighbour behind the same proxy.
+ * that nobody is locked out by a neighbour behind the same proxy. key NULL: a signature was right,
+ * which nobody finds by trying.
  */
 static int admit(struct auth *auth, const char *peer, enum verdict verdict, struct key *key,
                  struct error *err)
@@ -284,11 +317,13 @@ static int admit(struct auth *auth, const char *peer, enum verdict verdict, stru
     int64_t wait = throttle_wait(&auth->throttle, address, now);
     if (verdict == VERDICT_WRONG)
         throttle_failed(&auth->throttle, address, now);
-    if (wait > 0 && (verdict != VERDICT_RIGHT || !peer_address_eq(key->last_peer, address)))
+    bool known = key == NULL || peer_address_eq(key->last_peer, address);
+    if (wait > 0 && (verdict != VERDICT_RIGHT || !known))
         return too_many(wait, err);
     if (verdict != VERDICT_RIGHT)
         return -1;
-    key->last_peer = address;
+    if (key != NULL)
+        key->last_peer = address;
     return 0;
 }
 
@@ -301,7 +336,7 @@ int auth_retry_after(const struct auth *auth, const char *peer)
 static int note_use(struct auth *auth, struct key *key, struct error *err)
 {
     int64_t now = time_now_ms();
-    if (now - key->row.last_used_ms < USE_NOTED_MS)
+    if (key == NULL || now - key->row.last_used_ms < USE_NOTED_MS)
         return 0;
     key->row.last_used_ms = now;
     char id[sizeof(key->row.id)];
@@ -314,6 +349,9 @@ static int note_use(struct auth *auth, struct key *key, struct error *err)
 
 static int check_scope(const struct principal *principal, unsigned scope, struct error *err)
 {
+    if (principal->sandbox[0] != '\0' && (scope & (ROUTE_INSIDE | ROUTE_OF_CALLER)) == 0)
+        return error_set(err, ERROR_FORBIDDEN,
+                         "the token is bound to one sandbox, and this is not inside of it");
     unsigned missing = scope & SCOPE_ALL & ~principal->scopes;
     if (missing == 0)
         return 0;
@@ -336,8 +374,9 @@ static struct principal anonymous(unsigned scopes)
 int auth_check(struct auth *auth, const char *credential, const char *peer, unsigned scope,
                struct principal *ret_principal, struct error *err)
 {
-    scope &= SCOPE_ALL | SCOPE_PUBLIC;
-    if (scope == 0) /* a route that forgot to say: closed, not open */
+    scope &= SCOPE_ALL | SCOPE_PUBLIC | ROUTE_INSIDE | ROUTE_OF_CALLER;
+    if ((scope & (SCOPE_ALL | SCOPE_PUBLIC)) ==
+        0) /* a route that forgot to say: closed, not open */
         return error_set(err, ERROR_FORBIDDEN, "nobody may call this: it names no scope");
     if (auth->open || (scope & SCOPE_PUBLIC) != 0) {
         *ret_principal = anonymous(SCOPE_PUBLIC | (auth->open ? SCOPE_ALL : 0));

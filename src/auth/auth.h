@@ -37,7 +37,15 @@ enum scope {
     /* What is behind it may have an Authorization of its own: ours is looked for in the other
      * fields first, and only when there is none the one in Authorization is taken for ours. */
     ROUTE_FORWARDS = 1 << 9,
+    /* What happens there stays inside the sandbox that the path names as {name}: a token that is
+     * bound to that sandbox (auth/sandbox_token.h) opens it, too. Without this bit none does. */
+    ROUTE_INSIDE = 1 << 10,
+    /* It tells of nothing but the caller: a bound token opens it. */
+    ROUTE_OF_CALLER = 1 << 11,
 };
+
+/* What the name of a caller begins with who has a JWT of somebody else's: no key's name can. */
+#define JWT_NAME_PREFIX "jwt:"
 
 struct principal {
     char name[64]; /* of the key: createdBy */
@@ -46,6 +54,8 @@ struct principal {
     char key_id[16];    /* "" for anonymous */
     int64_t expires_ms; /* of the key or token; 0: never */
     bool by_token;
+    bool by_jwt;      /* of an outside issuer; key_id then stands for its subject */
+    char sandbox[32]; /* the id of the one sandbox that the token is bound to; "": to none */
 };
 
 struct auth;
@@ -60,6 +70,9 @@ void auth_free(struct auth *auth);
  * caller is ("127.0.0.1:4711", "unix"). UNAUTHORIZED tells how to get a key; FORBIDDEN names the
  * scope that is missing; TOO_MANY_ATTEMPTS after many wrong ones from there. May wait for the
  * store.
+ *
+ * Who is let in with principal->sandbox set asked for ROUTE_INSIDE or ROUTE_OF_CALLER; that it is
+ * that sandbox which the request is for is the caller's to check (api/confine.h).
  */
 int auth_check(struct auth *auth, const char *credential, const char *peer, unsigned scope,
                struct principal *ret_principal, struct error *err);

@@ -57,8 +57,8 @@ static int check_reach(const struct auth *auth, const struct principal *by,
         return error_set(err, ERROR_WORKSPACE_NOT_FOUND, "there is no workspace \"%.63s\"",
                          request->workspace);
     const struct key *own = auth_find_key(auth, by->key_id);
-    if (own != NULL && own->row.expires_ms != 0 &&
-        (expires_ms == 0 || expires_ms > own->row.expires_ms))
+    int64_t own_end = own != NULL ? own->row.expires_ms : by->expires_ms;
+    if (own_end != 0 && (expires_ms == 0 || expires_ms > own_end))
         return error_set(err, ERROR_FORBIDDEN,
                          "the key \"%s\" expires, so it cannot make one that lives longer: give "
                          "expiresIn",

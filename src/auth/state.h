@@ -7,8 +7,10 @@
 #include <uthash.h>
 
 #include "auth/auth.h"
+#include "auth/issuers.h"
 #include "auth/seal.h"
 #include "auth/throttle.h"
+#include "auth/token_cache.h"
 
 enum { TOKEN_SECRET_SIZE = 32, HASH_PREFIX_LEN = 16 };
 
@@ -35,9 +37,15 @@ struct auth {
     struct workspace *workspaces; /* by name */
     unsigned char token_secret[TOKEN_SECRET_SIZE];
     struct throttle throttle;
-    struct secret *secrets; /* secrets.c's, by workspace and name */
-    struct sandbox_ca *cas; /* sandbox_ca.c's, by sandbox */
+    struct secret *secrets;               /* secrets.c's, by workspace and name */
+    struct sandbox_ca *cas;               /* sandbox_ca.c's, by sandbox */
+    struct token_generation *generations; /* sandbox_token.c's, by sandbox */
     unsigned char seal_key[SEAL_KEY_SIZE];
+    struct token_cache verified;
+    struct issuers *issuers; /* NULL: nobody else is trusted */
+    struct loop *loop;       /* where their keys are fetched, and how */
+    issuer_fetch *fetch;
+    void *fetch_ctx;
     EVP_MD *sha256; /* for the key of every request: finding it anew takes longer than the hash */
 };
 
@@ -53,6 +61,10 @@ void auth_forget_secrets(struct auth *auth, const char *workspace);
 int auth_load_cas(struct auth *auth, struct error *err);
 void auth_forget_cas(struct auth *auth);
 
+/* sandbox_token.c */
+int auth_load_generations(struct auth *auth, struct error *err);
+void auth_forget_generations(struct auth *auth);
+
 /* workspaces.c */
 int auth_insert_workspace(struct auth *auth, const struct store_workspace *row, struct error *err);
 
@@ -60,7 +72,14 @@ int auth_insert_workspace(struct auth *auth, const struct store_workspace *row, 
  * over is not. */
 enum verdict { VERDICT_RIGHT, VERDICT_OVER, VERDICT_WRONG };
 
-/* token.c: what a token says, without regard to whether its key still lives. Sets the error unless
- * it is right. */
+/* token.c: what a token says, without regard to whether its key still lives. One whose maker had no
+ * key (a JWT) has no key_id, but name and workspace. Sets the error unless it is right. */
 enum verdict auth_judge_token(const struct auth *auth, const char *token,
                               struct principal *ret_principal, struct error *err);
+
+/* issuers.c: what a JWT of somebody else's says; *ret_ends_ms is when it stops counting. There are
+ * issuers. Sets the error unless it is right; may wait for keys. */
+enum verdict auth_judge_jwt(struct auth *auth, const char *token, struct principal *ret_principal,
+                            int64_t *ret_ends_ms, struct error *err);
+/* Has keys that are old fetched anew, beside whatever goes on. Cheap, for every request. */
+void auth_refresh_issuers(struct auth *auth, int64_t now_ms);

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "auth/jws.h"
+#include "auth/sandbox_token.h"
 #include "auth/state.h"
 #include "base/cleanup.h"
 #include "base/limits.h"
@@ -21,8 +22,8 @@
 enum { CLOCK_LEEWAY_S = 60, TOKEN_ID_LEN = 20 };
 
 struct claims {
-    const char *iss, *aud, *sub, *workspace, *scope, *jti;
-    int64_t iat, nbf, exp;
+    const char *iss, *aud, *sub, *workspace, *scope, *jti, *sandbox;
+    int64_t iat, nbf, exp, generation;
 };
 
 #define TEXT_CLAIM(name)                                                                           \
@@ -36,8 +37,18 @@ struct claims {
     }
 
 static const struct json_field claim_fields[] = {
-    TEXT_CLAIM(iss), TEXT_CLAIM(aud), TEXT_CLAIM(sub), TEXT_CLAIM(workspace), TEXT_CLAIM(scope),
-    TEXT_CLAIM(jti), TIME_CLAIM(iat), TIME_CLAIM(nbf), TIME_CLAIM(exp),
+    TEXT_CLAIM(iss),
+    TEXT_CLAIM(aud),
+    TEXT_CLAIM(sub),
+    TEXT_CLAIM(workspace),
+    TEXT_CLAIM(scope),
+    TEXT_CLAIM(jti),
+    TIME_CLAIM(iat),
+    TIME_CLAIM(nbf),
+    TIME_CLAIM(exp),
+    {"sandbox", JSON_STRING, .offset = offsetof(struct claims, sandbox)},
+    {"generation", JSON_INT, .offset = offsetof(struct claims, generation), .min = 0,
+     .max = INT64_MAX},
 };
 
 static struct slice secret_of(const struct auth *auth)
@@ -67,6 +78,10 @@ const char *auth_token_issue(const struct auth *auth, struct arena *arena,
     yyjson_mut_obj_add_int(doc, root, "nbf", claims->issued_s);
     yyjson_mut_obj_add_int(doc, root, "exp", claims->expires_s);
     yyjson_mut_obj_add_str(doc, root, "jti", id);
+    if (claims->sandbox != NULL) {
+        yyjson_mut_obj_add_str(doc, root, "sandbox", claims->sandbox);
+        yyjson_mut_obj_add_int(doc, root, "generation", claims->generation);
+    }
     return jws_sign(arena, secret_of(auth), json_write(arena, doc, false));
 }
 
@@ -86,7 +101,7 @@ static enum verdict open_token(const struct auth *auth, const char *token, const
                                struct error *err)
 {
     struct slice payload;
-    struct claims claims;
+    struct claims claims = {0};
     yyjson_val *root;
     if (jws_open(arena, secret_of(auth), slice_of(token), &payload, err) < 0)
         return VERDICT_WRONG;
@@ -110,6 +125,8 @@ static enum verdict open_token(const struct auth *auth, const char *token, const
         .scopes = read_scopes(claims.scope),
         .issued_s = claims.iat,
         .expires_s = claims.exp,
+        .sandbox = claims.sandbox,
+        .generation = claims.generation,
     };
     return VERDICT_RIGHT;
 }
@@ -126,10 +143,23 @@ enum verdict auth_judge_token(const struct auth *auth, const char *token,
     struct arena *arena = arena_new();
     struct token_claims claims;
     enum verdict verdict = open_token(auth, token, TOKEN_FOR_API, arena, &claims, err);
+    if (verdict == VERDICT_RIGHT && claims.sandbox != NULL &&
+        claims.generation != auth_token_generation(auth, claims.sandbox)) {
+        error_set(err, ERROR_UNAUTHORIZED, "the tokens of this sandbox were revoked");
+        verdict = VERDICT_OVER;
+    }
     if (verdict == VERDICT_RIGHT) {
         *ret_principal = (struct principal){
             .scopes = claims.scopes, .expires_ms = claims.expires_s * 1000, .by_token = true};
-        snprintf(ret_principal->key_id, sizeof(ret_principal->key_id), "%s", claims.subject);
+        if (strncmp(claims.subject, JWT_NAME_PREFIX, strlen(JWT_NAME_PREFIX)) == 0) {
+            snprintf(ret_principal->name, sizeof(ret_principal->name), "%s", claims.subject);
+            snprintf(ret_principal->workspace, sizeof(ret_principal->workspace), "%s",
+                     claims.workspace);
+        } else {
+            snprintf(ret_principal->key_id, sizeof(ret_principal->key_id), "%s", claims.subject);
+        }
+        if (claims.sandbox != NULL)
+            snprintf(ret_principal->sandbox, sizeof(ret_principal->sandbox), "%s", claims.sandbox);
     }
     arena_free(arena);
     return verdict;

@@ -23,6 +23,8 @@ struct token_claims {
     const char *workspace;
     unsigned scopes;
     int64_t issued_s, expires_s;
+    const char *sandbox; /* the id of the one sandbox that it is bound to; NULL: to none */
+    int64_t generation;  /* of that sandbox's tokens: auth/sandbox_token.h */
 };
 
 /* Issues a token; `claims` has everything but id and issued_s, which are filled in. */

@@ -17,6 +17,17 @@ enum {
     KEY_LIFETIME_MAX_S = 10 * 365 * 24 * 3600,
     TOKEN_MAX = 2048, /* bytes of a token that is looked at */
     TOKEN_LIFETIME_S = 3600,
+    JWT_MAX = 8 * 1024, /* bytes of a JWT of somebody else's */
+    JWT_KID_MAX = 255,  /* of the id of a key */
+    JWT_ISSUERS_MAX = 16,
+    JWT_MAPPED_MAX = 256, /* rows of one map from claims to roles or workspaces */
+    JWT_LEEWAY_MAX_S = 300,
+    JWT_CONFIG_MAX = 4 * 1024 * 1024, /* with the key sets of files in it */
+    JWKS_MAX = 256 * 1024,            /* bytes of a key set */
+    JWKS_KEYS_MAX = 64,
+    TOKENS_CACHED_MAX = 1024,    /* whose signature was found right */
+    SANDBOX_TOKEN_S = 24 * 3600, /* of a token that is bound to one, unless it is said */
+    SANDBOX_TOKEN_MAX_S = 365 * 24 * 3600,
 
     /* Secrets that are sent for sandboxes, never into them */
     SECRETS_MAX = 1000, /* of one workspace */

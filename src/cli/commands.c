@@ -361,6 +361,12 @@ static const struct option_row port_token_options[] = {
     END_OF_OPTIONS,
 };
 
+static const struct option_row sandbox_token_options[] = {
+    TEXT("scope", "SCOPE", "read, or write (default), which includes it"),
+    TEXT("expires-in", "SPAN", "how long it opens the sandbox (default: 24h)"),
+    END_OF_OPTIONS,
+};
+
 static const struct option_row workspace_delete_options[] = {
     FLAG("force", "delete its sandboxes first"),
     END_OF_OPTIONS,
@@ -485,6 +491,8 @@ static const struct option_row server_options[] = {
     {.name = "tls-cert", .kind = OPTION_FILE, .value = "FILE",
      .help = "its certificate and those that signed it, as PEM (default: one by an authority of its own, see cella tls ca)"},
     {.name = "tls-key", .kind = OPTION_FILE, .value = "FILE", .help = "the certificate's key (default: in the same file)"},
+    {.name = "jwt-config", .kind = OPTION_FILE, .value = "FILE",
+     .help = "issuers of JWTs whose callers are let in, as JSON (default: none; see docs/operations.md)"},
     TEXT("domain", "NAME", "PORT-ID.NAME leads to that port of a sandbox; off: no name does (default: " DEFAULT_DOMAIN ")"),
     TEXT("ports", "ADDRESS:FROM-TO", "ports of the host that sandboxes may publish theirs on; off: none (default: " DEFAULT_PORTS ")"),
     TEXT("cors-origin", "ORIGIN", "web pages that may read answers: *, none, or https://a.example,… (default: *; with --no-auth none)"),
@@ -597,6 +605,14 @@ static const struct verb_row verbs[] = {
     {SANDBOXES, "sandbox wait NAME", "return when it has a status",
      "Fails at once when the sandbox has failed, and with exit status 6 when the time is over.",
      wait_options, VERB_REMOTE, verb_sandbox_wait},
+    {SANDBOXES, "sandbox token NAME", "print a token that opens this sandbox and nothing else",
+     "For an agent or a guest: with it, files, processes, code, terminals and ports of the sandbox are within "
+     "reach, but neither its life and settings nor any other sandbox. It ends with the sandbox, and with the key that "
+     "made it.",
+     sandbox_token_options, VERB_REMOTE, verb_sandbox_token},
+    {SANDBOXES, "sandbox revoke NAME", "make every such token of a sandbox worthless",
+     "Who works with one at the moment is cut off.",
+     NULL, VERB_REMOTE, verb_sandbox_revoke},
     {SANDBOXES, "sandbox logs NAME", "show what befell it, and what its processes wrote",
      NULL, sandbox_logs_options, VERB_REMOTE, verb_sandbox_logs},
     {SANDBOXES, "sandbox metrics NAME", "show what it used: cpu, memory, disk",

@@ -57,6 +57,9 @@ verb_function verb_code_run, verb_code;
 /* shell.c */
 verb_function verb_shell, verb_terminal_list, verb_terminal_close;
 
+/* sandbox_token.c */
+verb_function verb_sandbox_token, verb_sandbox_revoke;
+
 /* port.c */
 verb_function verb_port_list, verb_port_publish, verb_port_update, verb_port_unpublish,
     verb_port_token, verb_port_revoke;

@@ -18,6 +18,7 @@
 #include <strings.h>
 #include <unistd.h>
 
+#include "base/buf.h"
 #include "base/cleanup.h"
 #include "http/address_policy.h"
 #include "loop/co.h"
@@ -395,6 +396,89 @@ static void post_run(void *arg)
     }
     curl->easy_cleanup(handle);
     curl->slist_free_all(headers);
+}
+
+/* --- fetching --- */
+
+struct fetch {
+    struct webhook *webhook;
+    const char *url;
+    struct buf body;
+    struct error err;
+    int rc;
+};
+
+static size_t keep_answer(char *data, size_t size, size_t count, void *arg)
+{
+    struct fetch *fetch = arg;
+    buf_add(&fetch->body, data, size * count);
+    return fetch->body.failed ? 0 : size * count;
+}
+
+static int fetch_goes_on(void *arg, curl_off_t a, curl_off_t b, curl_off_t c, curl_off_t d)
+{
+    const struct fetch *fetch = arg;
+    return atomic_load(&fetch->webhook->stopped) ? 1 : 0;
+}
+
+static void set_fetch_options(struct fetch *fetch, CURL *handle)
+{
+    const struct curl *curl = &fetch->webhook->curl;
+    curl->easy_setopt(handle, CURLOPT_URL, fetch->url);
+    curl->easy_setopt(handle, CURLOPT_PROTOCOLS_STR, "http,https");
+    curl->easy_setopt(handle, CURLOPT_FOLLOWLOCATION, 0L);
+    curl->easy_setopt(handle, CURLOPT_PROXY, "");
+    curl->easy_setopt(handle, CURLOPT_NOSIGNAL, 1L);
+    curl->easy_setopt(handle, CURLOPT_USERAGENT, "cella/" CELLA_VERSION);
+    curl->easy_setopt(handle, CURLOPT_CONNECTTIMEOUT_MS, (long)CONNECT_TIMEOUT_MS);
+    curl->easy_setopt(handle, CURLOPT_TIMEOUT_MS, (long)TIMEOUT_MS);
+    curl->easy_setopt(handle, CURLOPT_WRITEFUNCTION, keep_answer);
+    curl->easy_setopt(handle, CURLOPT_WRITEDATA, fetch);
+    curl->easy_setopt(handle, CURLOPT_NOPROGRESS, 0L);
+    curl->easy_setopt(handle, CURLOPT_XFERINFOFUNCTION, fetch_goes_on);
+    curl->easy_setopt(handle, CURLOPT_XFERINFODATA, fetch);
+}
+
+static void fetch_run(void *arg)
+{
+    struct fetch *fetch = arg;
+    const struct curl *curl = &fetch->webhook->curl;
+    CURL *handle = curl->easy_init();
+    long status = 0;
+    if (handle == NULL) {
+        fetch->rc = error_set(&fetch->err, ERROR_UNAVAILABLE, "out of memory");
+        return;
+    }
+    set_fetch_options(fetch, handle);
+    CURLcode code = curl->easy_perform(handle);
+    curl->easy_getinfo(handle, CURLINFO_RESPONSE_CODE, &status);
+    curl->easy_cleanup(handle);
+    if (fetch->body.failed)
+        fetch->rc = error_set(&fetch->err, ERROR_PAYLOAD_TOO_LARGE, "the answer is too large");
+    else if (code != CURLE_OK)
+        fetch->rc = error_set(&fetch->err,
+                              code == CURLE_OPERATION_TIMEDOUT ? ERROR_TIMEOUT : ERROR_UNAVAILABLE,
+                              "%s", curl->easy_strerror(code));
+    else if (status != 200)
+        fetch->rc =
+            error_set(&fetch->err, ERROR_UNAVAILABLE, "the answer has the status %ld", status);
+}
+
+int webhook_fetch(struct webhook *w, const char *url, size_t max, char **ret_body, size_t *ret_len,
+                  struct error *err)
+{
+    if (make_loaded(w, err) < 0)
+        return -1;
+    struct fetch fetch = {.webhook = w, .url = url, .body = BUF_INIT(max)};
+    workers_run(w->workers, fetch_run, &fetch);
+    if (fetch.rc < 0) {
+        buf_release(&fetch.body);
+        *err = fetch.err;
+        return -1;
+    }
+    *ret_len = fetch.body.len;
+    *ret_body = buf_steal(&fetch.body);
+    return *ret_body != NULL ? 0 : error_sys(err, "keeping an answer");
 }
 
 int webhook_send(struct webhook *w, const struct webhook_call *call, int *ret_status,

@@ -3,7 +3,8 @@
 
 /*
  * Calls to addresses that strangers name: one POST, no redirect, bounded in time and size. For
- * coroutines; the work is done on threads of its own, by libcurl.
+ * coroutines; the work is done on threads of its own, by libcurl. And what the operator names, in
+ * the same way.
  *
  * A stranger must not reach through the server what he could not reach himself. So the address that
  * is in fact connected to is checked (address_policy.h), after the name was looked up: a name that
@@ -44,3 +45,9 @@ int webhook_send(struct webhook *webhook, const struct webhook_call *call, int *
 /* Posts JSON, with the place in a trace that the caller's errand has. A status of 2xx is success.
  * CALLBACK_REFUSED, UNAVAILABLE, TIMEOUT. */
 int webhook_post(struct webhook *webhook, const char *url, struct slice json, struct error *err);
+
+/* GETs what the operator named, who may name any address; no redirect leads elsewhere. *ret_body,
+ * NUL-terminated, is to be freed. UNAVAILABLE (any status but 200, too), TIMEOUT, PAYLOAD_TOO_LARGE
+ * over max. */
+int webhook_fetch(struct webhook *webhook, const char *url, size_t max, char **ret_body,
+                  size_t *ret_len, struct error *err);

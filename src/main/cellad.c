@@ -28,11 +28,13 @@
 #include "api/port_doors.h"
 #include "audit/log.h"
 #include "auth/auth.h"
+#include "auth/issuers.h"
 #include "auth/keys.h"
 #include "auth/seal.h"
 #include "auth/secrets.h"
 #include "base/cleanup.h"
 #include "base/layout.h"
+#include "base/limits.h"
 #include "base/log.h"
 #include "base/program.h"
 #include "base/prompt.h"
@@ -119,17 +121,22 @@ static void shut_down(void *arg)
 
 /* Certificate and key come in a file without a name: the process that faces the network can open
  * none of those in the data folder. It stays open, and SIGHUP says that it holds others. */
+static int read_nameless(int fd, const char *what, struct buf *text, struct error *err)
+{
+    char piece[4096];
+    ssize_t n = 0;
+    while (!text->failed && (n = pread(fd, piece, sizeof(piece), (off_t)text->len)) > 0)
+        buf_add(text, piece, (size_t)n);
+    explicit_bzero(piece, sizeof(piece));
+    if (n < 0)
+        return error_sys(err, "reading %s", what);
+    return buf_check(text, what, err);
+}
+
 static int open_tls(struct tls_context **ret_tls, struct error *err)
 {
     _cleanup_wipe_ struct buf pem = BUF_INIT(TLS_PEM_MAX);
-    char piece[4096];
-    ssize_t n = 0;
-    while (!pem.failed && (n = pread(CELLAD_FD_TLS, piece, sizeof(piece), (off_t)pem.len)) > 0)
-        buf_add(&pem, piece, (size_t)n);
-    explicit_bzero(piece, sizeof(piece));
-    if (n < 0)
-        return error_sys(err, "reading the TLS certificate");
-    if (buf_check(&pem, "the TLS certificate", err) < 0)
+    if (read_nameless(CELLAD_FD_TLS, "the TLS certificate", &pem, err) < 0)
         return -1;
     return pem.len == 0 ? 0 : tls_context_server((struct slice){pem.data, pem.len}, ret_tls, err);
 }
@@ -160,6 +167,30 @@ static void hurry_up(struct cellad *d)
         http_server_hurry(d->server);
 }
 
+static int fetch_keys(void *ctx, const char *url, size_t max, char **ret_body, size_t *ret_len,
+                      struct error *err)
+{
+    const struct cellad *d = ctx;
+    return webhook_fetch(d->webhook, url, max, ret_body, ret_len, err);
+}
+
+/* The same for whose tokens are trusted. */
+static int open_issuers(struct cellad *d, struct error *err)
+{
+    _cleanup_wipe_ struct buf config = BUF_INIT(JWT_CONFIG_MAX);
+    if (read_nameless(CELLAD_FD_JWT, "whose tokens are trusted", &config, err) < 0)
+        return -1;
+    return auth_set_issuers(d->auth, (struct slice){config.data, config.len}, d->loop, fetch_keys,
+                            d, err);
+}
+
+static void renew_issuers(struct cellad *d)
+{
+    struct error err;
+    if (open_issuers(d, &err) < 0)
+        log_error("whose tokens are trusted stays as it is: %s", err.message);
+}
+
 static void on_signal(struct watch *watch, uint32_t events)
 {
     struct cellad *d = container_of(watch, struct cellad, signals);
@@ -174,6 +205,7 @@ static void on_signal(struct watch *watch, uint32_t events)
     }
     if (info.ssi_signo == SIGHUP) {
         renew_tls(d);
+        renew_issuers(d);
         return;
     }
     d->stopping = true;
@@ -332,7 +364,7 @@ static int open_parts(struct cellad *d, const char *data, bool open_to_all, unsi
         sandboxes_set_network_exceptions(d->sandboxes, d->network_private, err) < 0 ||
         code_new(d->loop, d->sandboxes, &d->code, err) < 0 ||
         open_callbacks(d, any_callback, err) < 0 || open_audit(d, err) < 0 ||
-        open_exporter(d, err) < 0)
+        open_exporter(d, err) < 0 || open_issuers(d, err) < 0)
         return -1;
     sandboxes_set_secrets(d->sandboxes, secret_source_fill, secret_source_check, d->auth);
     sandboxes_set_metrics_interval(d->sandboxes, interval);

@@ -16,6 +16,8 @@ enum {
     CELLAD_FD_KEY = 7,
     /* Certificate and key in PEM; empty: TLS is not spoken. Read again after SIGHUP. */
     CELLAD_FD_TLS = 8,
+    /* Whose tokens are trusted (auth/issuers.h); empty: nobody's. The same. 9 is the lock. */
+    CELLAD_FD_JWT = 10,
 };
 
 /* argv: "cellad", data folder, "auth" or "open", log level, public URL or "", seconds between

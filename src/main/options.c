@@ -45,6 +45,7 @@ static const struct option_place places[] = {
     {"--tls", VALUE, offsetof(struct server_options, tls)},
     {"--tls-cert", VALUE, offsetof(struct server_options, tls_cert)},
     {"--tls-key", VALUE, offsetof(struct server_options, tls_key)},
+    {"--jwt-config", VALUE, offsetof(struct server_options, jwt_config)},
     {"--domain", VALUE, offsetof(struct server_options, domain)},
     {"--ports", VALUE, offsetof(struct server_options, ports)},
     {"--volume-size", VALUE, offsetof(struct server_options, volume_size)},

@@ -18,6 +18,7 @@ struct server_options {
     const char *tls;            /* on, off */
     const char *tls_cert;       /* files, in PEM; NULL: one of the server's own */
     const char *tls_key;        /* … NULL: it is in the same file */
+    const char *jwt_config;     /* a file; NULL: nobody else's tokens are trusted */
     const char *domain;         /* of sandboxes' host names; "off": they have none */
     const char *ports;          /* of the host, as api/port_doors.h reads it */
     const char *cors_origin;    /* NULL: every origin, but none with no_auth; "none" */

@@ -39,6 +39,7 @@
 #include "main/cellad.h"
 #include "main/datadir.h"
 #include "main/egress_child.h"
+#include "main/jwt_files.h"
 #include "main/options.h"
 #include "main/tls_files.h"
 
@@ -48,7 +49,7 @@ enum {
     WARDEN_FD_LISTEN = 3,
     WARDEN_FD_EGRESS = 4,
     FD_LOCK = 9,
-    FDS_MAX = 7,
+    FDS_MAX = 8,
     FD_SAFE = 20, /* descriptors are moved up here before they are put into place */
     BACKOFF_FIRST_MS = 50,
     BACKOFF_MAX_MS = 5000,
@@ -90,6 +91,7 @@ struct supervisor {
     int egress_fd;        /* where that one takes cellad's */
     int ca_fd;            /* its file of certificate authorities; -1: this machine's */
     int tls_fd;           /* certificate and key for cellad; empty: none */
+    int jwt_fd;           /* whose tokens it trusts; empty: nobody's */
     int ready_fd;         /* read end */
     int ready_write_fd;   /* for the child; closed here after each fork */
     int signal_fd;
@@ -249,9 +251,9 @@ static int exec_cellad(struct supervisor *s)
 {
     hold_hangups();
     const int from[FDS_MAX] = {s->dir.fd,      s->http_fd,       s->ready_write_fd, s->unix_fd,
-                               s->dir.lock_fd, open_key_pipe(s), s->tls_fd};
+                               s->dir.lock_fd, open_key_pipe(s), s->tls_fd,         s->jwt_fd};
     const int to[FDS_MAX] = {CELLAD_FD_DATA, CELLAD_FD_LISTEN, CELLAD_FD_READY, CELLAD_FD_UNIX,
-                             FD_LOCK,        CELLAD_FD_KEY,    CELLAD_FD_TLS};
+                             FD_LOCK,        CELLAD_FD_KEY,    CELLAD_FD_TLS,   CELLAD_FD_JWT};
     _cleanup_fd_ int self = open("/proc/self/exe", O_PATH | O_CLOEXEC);
     _cleanup_fd_ int program = self < 0 ? -1 : fcntl(self, F_DUPFD_CLOEXEC, FD_SAFE);
     if (program < 0 || place_fds(FDS_MAX, from, to) < 0 || drop_privileges(s->uid, s->gid) < 0)
@@ -445,16 +447,19 @@ static int next_wakeup_ms(const struct supervisor *s)
     return (int)wait;
 }
 
-/* --- the certificate --- */
+/* --- the certificate, and whose tokens are trusted --- */
 
-static void renew_certificate(struct supervisor *s)
+static void renew_files(struct supervisor *s)
 {
     struct error err;
     s->certificate_at_ms = now_ms() + CERTIFICATE_LOOK_MS;
-    int rc = tls_files_renew(&s->dir, &s->options, s->tls_fd, &err);
-    if (rc < 0)
+    int tls = tls_files_renew(&s->dir, &s->options, s->tls_fd, &err);
+    if (tls < 0)
         log_error("the TLS certificate stays as it is: %s", err.message);
-    if (rc > 0 && s->cellad.pid > 0)
+    int jwt = jwt_files_renew(s->options.jwt_config, s->jwt_fd, &err);
+    if (jwt < 0)
+        log_error("whose tokens are trusted stays as it is: %s", err.message);
+    if ((tls > 0 || jwt > 0) && s->cellad.pid > 0)
         kill(s->cellad.pid, SIGHUP);
 }
 
@@ -464,14 +469,14 @@ static bool terminal_is_there(void)
     return fd >= 0;
 }
 
-/* SIGHUP asks for the certificate to be looked at again; or it tells, as ever, that the terminal
+/* SIGHUP asks for these files to be looked at again; or it tells, as ever, that the terminal
  * has gone that the server was started from. Returns whether it was that. */
 static bool hang_up(struct supervisor *s)
 {
     if (s->has_terminal && !terminal_is_there())
         return true;
     if (s->announced) /* else it has just been read */
-        renew_certificate(s);
+        renew_files(s);
     return false;
 }
 
@@ -580,6 +585,7 @@ static int prepare(struct supervisor *s, struct error *err)
         return -1;
     if (find_user(s, err) < 0 ||
         program_path("cella-agent", s->agent_path, sizeof(s->agent_path), err) < 0 ||
+        jwt_files_open(s->options.jwt_config, &s->jwt_fd, err) < 0 ||
         datadir_open(s->options.data, s->uid, s->gid, &s->dir, err) < 0 ||
         tls_files_open(&s->dir, &s->options, &s->tls_fd, err) < 0 || listen_http(s, err) < 0 ||
         listen_unix(s, LAYOUT_API_SOCK, LISTEN_BACKLOG, &s->unix_fd, err) < 0 ||
@@ -685,7 +691,7 @@ static int supervise(struct supervisor *s, struct error *err)
         if (!s->failed)
             restart_due(s);
         if (now_ms() >= s->certificate_at_ms)
-            renew_certificate(s);
+            renew_files(s);
     }
     log_info(s->options.keep_sandboxes ? "stopping: sandboxes go on"
                                        : "stopping: sandboxes are stopped, their files are kept");
@@ -710,6 +716,7 @@ int server_main(int argc, char **argv)
         .ready_fd = -1,
         .ca_fd = -1,
         .tls_fd = -1,
+        .jwt_fd = -1,
         .ready_write_fd = -1,
         .warden = {.name = "warden", .exec = exec_warden},
         .cellad = {.name = "cellad", .exec = exec_cellad},

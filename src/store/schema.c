@@ -233,6 +233,12 @@ const struct migration schema_migrations[] = {
     {17, "ALTER TABLE workspace_secret ADD COLUMN version INTEGER NOT NULL DEFAULT 1;"
          "ALTER TABLE workspace_secret ADD COLUMN metadata TEXT;"},
     {18, "ALTER TABLE pool ADD COLUMN code TEXT NOT NULL DEFAULT '';"},
+    /* Tokens that are bound to a sandbox and say another generation are worth nothing; a sandbox
+     * that is not here has the first, 0. */
+    {19, "CREATE TABLE token_generation ("
+         "  sandbox TEXT NOT NULL PRIMARY KEY REFERENCES sandbox (id) ON DELETE CASCADE,"
+         "  generation INTEGER NOT NULL"
+         ") STRICT, WITHOUT ROWID;"},
 };
 const size_t schema_migration_count = ARRAY_LEN(schema_migrations);
 

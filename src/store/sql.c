@@ -182,6 +182,10 @@ static const char *const texts[SQL_COUNT] = {
                            "  certificate = ?2, sealed_key = ?3",
     [SQL_SANDBOX_CA_DELETE] = "DELETE FROM sandbox_ca WHERE sandbox = ?1",
     [SQL_SANDBOX_CA_ALL] = "SELECT sandbox, certificate, sealed_key FROM sandbox_ca",
+    [SQL_TOKEN_GENERATION_PUT] = "INSERT INTO token_generation (sandbox, generation)"
+                                 " VALUES (?1, ?2)"
+                                 " ON CONFLICT (sandbox) DO UPDATE SET generation = ?2",
+    [SQL_TOKEN_GENERATION_ALL] = "SELECT sandbox, generation FROM token_generation",
 };
 
 /* SQLite's primary result codes that mean something to a user; the others are INTERNAL. */

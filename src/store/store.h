@@ -352,3 +352,12 @@ int store_load_sandbox_cas(struct store *store,
                            int (*each)(void *ctx, const struct store_sandbox_ca *row,
                                        struct error *err),
                            void *ctx, struct error *err);
+
+/* Which tokens of a sandbox count (auth/sandbox_token.h); goes with the sandbox.
+ * SANDBOX_NOT_FOUND when that is gone. */
+int store_put_token_generation(struct store *store, const char *sandbox_id, int64_t generation,
+                               struct error *err);
+int store_load_token_generations(struct store *store,
+                                 int (*each)(void *ctx, const char *sandbox_id, int64_t generation,
+                                             struct error *err),
+                                 void *ctx, struct error *err);

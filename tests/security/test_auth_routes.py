@@ -4,27 +4,11 @@
 The rows come from the compiled route table, so a new route is in here from its first day. Most requests
 have no body and make no sense: who is calling is settled before anything else is looked at."""
 
-import re
-
 import pytest
 
 import cella_routes
 from cella_auth import Workspace, call, expired_token, fresh, fresh_address, request_token
-
-VALUES = {"path*": "tmp/x", "pid": "1", "port": "8080"}
-
-
-def fill(path, **values):
-    """The path with something in the place of each parameter."""
-    known = {**VALUES, **values}
-    return re.sub(r"\{([^}]+)\}", lambda match: known.get(match.group(1), "x"), path)
-
-
-def in_groups(routes):
-    """What is below a sandbox's path is there below the one of its group, too."""
-    plain, grouped = "/v0/sandbox/{name}", "/v0/groups/{group}/sandbox/{member}"
-    return [route._replace(path=route.path.replace(plain, grouped, 1))
-            for route in routes if route.path.startswith(plain)]
+from cella_routes import fill, in_groups
 
 
 def guarded():

@@ -11,8 +11,10 @@
 #include "base/cleanup.h"
 
 /* Inside one sandbox. */
-#define IN_BOX(method, path, scope, handler)                                                       \
+#define OF_BOX(method, path, scope, handler)                                                       \
     ROUTE(method, "/{workspace}/sandboxes/{name}" path, scope, handler)
+/* With no effect outside of it. */
+#define IN_BOX(method, path, scope, handler) OF_BOX(method, path, (scope) | ROUTE_INSIDE, handler)
 
 /* clang-format off */
 const struct route blaxel_routes[] = {
@@ -89,8 +91,8 @@ const struct route blaxel_box_routes[] = {
     IN_BOX("DELETE", "/process/{pid}/stdin",       SCOPE_WRITE, v0_process_stdin_end),
 
     IN_BOX("GET",    "/network/process/{pid}/ports",   SCOPE_READ,  v0_process_ports),
-    IN_BOX("POST",   "/network/process/{pid}/monitor", SCOPE_WRITE, v0_process_monitor),
-    IN_BOX("DELETE", "/network/process/{pid}/monitor", SCOPE_WRITE, v0_process_monitor_stop),
+    OF_BOX("POST",   "/network/process/{pid}/monitor", SCOPE_WRITE, v0_process_monitor),
+    OF_BOX("DELETE", "/network/process/{pid}/monitor", SCOPE_WRITE, v0_process_monitor_stop),
 
     IN_BOX("ANY",    "/port/{port}/{path*}",   SCOPE_WRITE | ROUTE_FORWARDS | CLASS_PROXY,       box_port_proxy),
     IN_BOX("GET",    "/tunnel/{port}",         SCOPE_WRITE | CLASS_PROXY,                        v0_port_tunnel),

@@ -11,6 +11,7 @@
 
 #include "api/call.h"
 #include "api/live.h"
+#include "api/v0/scopes_json.h"
 #include "auth/keys.h"
 #include "base/cleanup.h"
 #include "base/limits.h"
@@ -27,25 +28,13 @@ static void add_time_or_null(yyjson_mut_doc *doc, yyjson_mut_val *object, const 
     yyjson_mut_obj_add_strcpy(doc, object, key, text);
 }
 
-static void add_scopes(yyjson_mut_doc *doc, yyjson_mut_val *object, unsigned scopes)
-{
-    char text[SCOPES_TEXT_SIZE];
-    scopes_text(scopes, text);
-    yyjson_mut_val *list = yyjson_mut_obj_add_arr(doc, object, "scopes");
-    for (const char *at = text; *at != '\0';) {
-        size_t len = strcspn(at, " ");
-        yyjson_mut_arr_add_strncpy(doc, list, at, len);
-        at += len + (at[len] == ' ');
-    }
-}
-
 static void add_key(yyjson_mut_doc *doc, yyjson_mut_val *object, const struct store_key *key)
 {
     yyjson_mut_obj_add_strcpy(doc, object, "id", key->id);
     yyjson_mut_obj_add_strcpy(doc, object, "name", key->name);
     yyjson_mut_obj_add_strcpy(doc, object, "workspace", key->workspace);
     yyjson_mut_obj_add_strcpy(doc, object, "prefix", key->hint);
-    add_scopes(doc, object, key->scopes);
+    scopes_add(doc, object, key->scopes);
     add_time_or_null(doc, object, "createdAt", key->created_ms);
     yyjson_mut_obj_add_strcpy(doc, object, "createdBy", key->created_by);
     add_time_or_null(doc, object, "expiresAt", key->expires_ms);
@@ -53,33 +42,6 @@ static void add_key(yyjson_mut_doc *doc, yyjson_mut_val *object, const struct st
 }
 
 /* --- making one --- */
-
-/* ["read", "write"] → bits; the default when it was left out. */
-static int read_scopes(yyjson_val *list, unsigned *ret_scopes, struct error *err)
-{
-    unsigned scopes = 0;
-    yyjson_val *item;
-    size_t i, count;
-    if (list == NULL) {
-        *ret_scopes = SCOPE_READ | SCOPE_WRITE;
-        return 0;
-    }
-    yyjson_arr_foreach(list, i, count, item)
-    {
-        unsigned one = 0;
-        if (yyjson_is_str(item))
-            one = scope_parse((struct slice){yyjson_get_str(item), yyjson_get_len(item)});
-        if (one == 0)
-            return error_set(err, ERROR_INVALID_ARGUMENT,
-                             "scopes[%zu] is none of read, write, admin, server", i);
-        scopes |= one;
-    }
-    if (scopes == 0)
-        return error_set(err, ERROR_INVALID_ARGUMENT,
-                         "scopes is empty: leave it out for read and write");
-    *ret_scopes = scopes;
-    return 0;
-}
 
 static int read_request(struct http_exchange *x, struct key_request *ret_request, struct error *err)
 {
@@ -100,7 +62,7 @@ static int read_request(struct http_exchange *x, struct key_request *ret_request
     if (root == NULL)
         return error_set(err, ERROR_INVALID_ARGUMENT, "name is required");
     if (json_read(http_arena(x), root, "", fields, ARRAY_LEN(fields), &body, err) < 0 ||
-        read_scopes(body.scopes, &ret_request->scopes, err) < 0)
+        scopes_read(body.scopes, "read, write, admin, server", &ret_request->scopes, err) < 0)
         return -1;
     ret_request->name = body.name;
     ret_request->lifetime_s = body.expires_in;
@@ -180,14 +142,17 @@ int v0_whoami(struct http_exchange *x, const struct route_params *params, void *
     yyjson_mut_val *root;
     yyjson_mut_doc *doc = api_json_new(http_arena(x), &root);
     yyjson_mut_obj_add_strcpy(doc, root, "name", who->name);
-    if (who->key_id[0] != '\0')
+    if (who->key_id[0] != '\0' && !who->by_jwt)
         yyjson_mut_obj_add_strcpy(doc, root, "keyId", who->key_id);
     yyjson_mut_obj_add_str(doc, root, "credential",
-                           who->by_token            ? "token"
+                           who->by_jwt              ? "jwt"
+                           : who->by_token          ? "token"
                            : who->key_id[0] != '\0' ? "key"
                                                     : "none");
     yyjson_mut_obj_add_str(doc, root, "workspace", call->workspace);
-    add_scopes(doc, root, who->scopes);
+    if (who->sandbox[0] != '\0')
+        yyjson_mut_obj_add_strcpy(doc, root, "sandboxId", who->sandbox);
+    scopes_add(doc, root, who->scopes);
     add_time_or_null(doc, root, "expiresAt", who->expires_ms);
     return api_reply_json(x, 200, doc, err);
 }

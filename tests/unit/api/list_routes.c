@@ -15,10 +15,13 @@ static void print_row(const char *dialect, const struct route *route)
 {
     char scopes[SCOPES_TEXT_SIZE];
     scopes_text(route->scope, scopes);
-    printf("%s\t%s\t%s\t%s\t%s%s\n", dialect, route->method, route->path,
+    printf("%s\t%s\t%s\t%s\t%s%s%s\n", dialect, route->method, route->path,
            route->scope & SCOPE_PUBLIC ? "public" : scopes,
            route->scope & ROUTE_TOKEN_IN_QUERY ? "query " : "",
-           route->scope & ROUTE_FORWARDS ? "forwards" : "");
+           route->scope & ROUTE_FORWARDS ? "forwards " : "",
+           route->scope & ROUTE_INSIDE      ? "inside"
+           : route->scope & ROUTE_OF_CALLER ? "caller"
+                                            : "");
 }
 
 int main(void)

@@ -55,13 +55,17 @@ static void test_leading_parameters_are_workspaces(void **state)
 static void test_every_row_says_who_may(void **state)
 {
     const unsigned known = SCOPE_ALL | SCOPE_PUBLIC | ROUTE_TOKEN_IN_QUERY | ROUTE_FORWARDS |
-                           (15u << ROUTE_CLASS_SHIFT);
+                           ROUTE_INSIDE | ROUTE_OF_CALLER | (15u << ROUTE_CLASS_SHIFT);
     each_route(route)
     {
         unsigned scope = route->scope;
         if ((scope & (SCOPE_ALL | SCOPE_PUBLIC)) == 0 || (scope & ~known) != 0)
             fail_msg("%s %s: scope %#x", route->method, route->path, scope);
         assert_true(route_class(route) < ROUTE_CLASS_COUNT);
+        /* Which sandbox a row is inside of is known by its {name}; public rows know no caller. */
+        if ((scope & ROUTE_INSIDE) != 0 &&
+            (strstr(route->path, "/{name}") == NULL || (scope & SCOPE_PUBLIC) != 0))
+            fail_msg("%s %s: inside of what?", route->method, route->path);
     }
 }
 
