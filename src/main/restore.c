@@ -95,7 +95,8 @@ static int make_partial(struct restore *r, struct error *err)
 static int unpack(struct restore *r, const char *file, struct error *err)
 {
     bool from_input = strcmp(file, "-") == 0;
-    _cleanup_fd_ int in = from_input ? dup(STDIN_FILENO) : open(file, O_RDONLY | O_CLOEXEC);
+    _cleanup_fd_ int in =
+        from_input ? fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0) : open(file, O_RDONLY | O_CLOEXEC);
     if (in < 0)
         return error_sys(err, "opening %s", file);
     const char *const argv[] = {"tar",
