@@ -69,13 +69,14 @@ static void test_rows(void **state)
             continue;
         assert_true(islower((unsigned char)verb->summary[0]));
         assert_true(verb->summary[strlen(verb->summary) - 1] != '.');
-        /* A word that may be left out, or be many, has none after it. */
+        /* A word that may be many has none after it, one that may be left out only its like. */
         const char *cursor = verb->usage;
         struct usage_word word;
-        bool last = false;
+        enum word_kind before = WORD_LITERAL;
         while (usage_next(&cursor, &word)) {
-            assert_false(last);
-            last = word.kind != WORD_LITERAL && word.kind != WORD_REQUIRED;
+            assert_true(before == WORD_LITERAL || before == WORD_REQUIRED ||
+                        (before == WORD_OPTIONAL && word.kind == WORD_OPTIONAL));
+            before = word.kind;
         }
     }
 }
