@@ -71,7 +71,7 @@ static void add_sample(struct exposition *e, const char *suffix, const struct me
     if (le != NULL) {
         buf_addf(e->out, "%cle=\"", count == 0 ? '{' : ',');
         add_number(e->out, *le);
-        if (e->openmetrics && *le == floor(*le) && !isinf(*le))
+        if (e->openmetrics && !isinf(*le) && *le == (double)(long)*le)
             buf_adds(e->out, ".0"); /* as OpenMetrics has it */
         buf_addc(e->out, '"');
     }
