@@ -85,6 +85,9 @@ static struct caller caller_of_name(const char *workspace, const char *name)
 
 struct caller caller_of_principal(const struct principal *principal, const char *peer)
 {
+    /* Who holds a token of one sandbox does not use up what its maker's key may do. */
+    if (principal->sandbox[0] != '\0')
+        return caller_named('b', principal->sandbox);
     if (principal->key_id[0] != '\0')
         return caller_named('k', principal->key_id);
     if (principal->name[0] == '\0' || strcmp(principal->name, "anonymous") == 0)
@@ -120,10 +123,9 @@ static void set_fields(struct http_exchange *x, const struct bucket_rate *rate,
         http_set_header(x, "Retry-After", "%lld", (long long)seconds_up(state->wait_ns));
 }
 
-static int refuse(struct http_exchange *x, const struct bucket_rate *rate,
-                  const struct bucket_state *state, const char *what, struct error *err)
+static int refuse(const struct bucket_rate *rate, const struct bucket_state *state,
+                  const char *what, struct error *err)
 {
-    set_fields(x, rate, state, what);
     return error_set(err, ERROR_RATE_LIMITED,
                      "too many requests (%s): %u a second and %u at once are allowed; try again in "
                      "%lld s",
@@ -143,7 +145,21 @@ int limits_admit_address(struct limits *limits, struct http_exchange *x, struct 
     if (state.allowed)
         return 0;
     limits->counters.limited_address++;
-    return refuse(x, rate, &state, "address", err);
+    set_fields(x, rate, &state, "address");
+    return refuse(rate, &state, "address", err);
+}
+
+/* rate->per_second is not 0. */
+static struct bucket_state take(struct limits *limits, struct caller caller, enum route_class class)
+{
+    const struct bucket_rate *rate = &limits->config.classes[class];
+    struct bucket_name name = {.what = class};
+    memcpy(name.owner, caller.bytes, sizeof(name.owner));
+    /* Addresses are many, and easily had: they must not push out keys. */
+    struct buckets *table = caller.bytes[0] == 'a' ? &limits->addresses : &limits->callers;
+    struct bucket_state state = buckets_take(table, &name, rate, now_ns());
+    limits->counters.limited_key[class] += !state.allowed;
+    return state;
 }
 
 int limits_admit(struct limits *limits, struct http_exchange *x, struct caller caller,
@@ -152,17 +168,19 @@ int limits_admit(struct limits *limits, struct http_exchange *x, struct caller c
     const struct bucket_rate *rate = &limits->config.classes[class];
     if (rate->per_second == 0 || !limits_counts(limits, http_request(x)->peer))
         return 0;
-    struct bucket_name name = {.what = class};
-    memcpy(name.owner, caller.bytes, sizeof(name.owner));
-    /* Addresses are many, and easily had: they must not push out keys. */
-    struct buckets *table = caller.bytes[0] == 'a' ? &limits->addresses : &limits->callers;
-    struct bucket_state state = buckets_take(table, &name, rate, now_ns());
-    if (!state.allowed) {
-        limits->counters.limited_key[class]++;
-        return refuse(x, rate, &state, route_class_name(class), err);
-    }
+    struct bucket_state state = take(limits, caller, class);
     set_fields(x, rate, &state, route_class_name(class));
-    return 0;
+    return state.allowed ? 0 : refuse(rate, &state, route_class_name(class), err);
+}
+
+int limits_admit_more(struct limits *limits, const char *peer, struct caller caller,
+                      enum route_class class, struct error *err)
+{
+    const struct bucket_rate *rate = &limits->config.classes[class];
+    if (rate->per_second == 0 || !limits_counts(limits, peer))
+        return 0;
+    struct bucket_state state = take(limits, caller, class);
+    return state.allowed ? 0 : refuse(rate, &state, route_class_name(class), err);
 }
 
 struct bucket_state limits_look(const struct limits *limits, struct caller caller,

@@ -67,6 +67,9 @@ struct caller caller_of_peer(const char *peer);
 int limits_admit_address(struct limits *limits, struct http_exchange *x, struct error *err);
 int limits_admit(struct limits *limits, struct http_exchange *x, struct caller caller,
                  enum route_class class, struct error *err);
+/* The same for what is asked for after the answer's head: by a message of a WebSocket. */
+int limits_admit_more(struct limits *limits, const char *peer, struct caller caller,
+                      enum route_class class, struct error *err);
 /* Whether requests from there are counted. */
 bool limits_counts(const struct limits *limits, const char *peer);
 struct bucket_state limits_look(const struct limits *limits, struct caller caller,

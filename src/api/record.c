@@ -200,9 +200,17 @@ static bool is_recorded(const struct record *r, int status)
 {
     const struct audit_options *options = audit_options_of(r->recorder->audit);
     bool preflight = r->route == NULL && strcmp(http_request(r->x)->method, "OPTIONS") == 0;
-    if (options->off || r->class == ROUTE_CLASS_FREE || preflight)
+    if (options->off || preflight)
         return false;
+    if (r->class == ROUTE_CLASS_FREE)
+        return status == 401 || status == 403;
     return !options->no_reads || r->changes || r->run != NULL || status == 401 || status == 403;
+}
+
+/* Nobody knows who asks, and nothing was run: there is only so much room for that. */
+static bool has_room(const struct record *r)
+{
+    return r->key != NULL || r->run != NULL || audit_spare(r->recorder->audit, time_now_ms());
 }
 
 static int take_stream(struct record *r, struct error *err)
@@ -225,7 +233,7 @@ static int answering(void *ctx, int status, bool streamed, struct error *err)
     bool acts = r->changes || r->run != NULL;
     r->status = status;
     r->streamed = streamed;
-    r->left_out = !is_recorded(r, status);
+    r->left_out = !is_recorded(r, status) || !has_room(r);
     if (r->left_out)
         return 0;
     tell_request(r, streamed ? "begin" : NULL);
@@ -250,7 +258,7 @@ static void ended(void *ctx, bool whole)
         return;
     if (!whole && r->error == ERROR_NONE)
         r->error = ERROR_CANCELLED;
-    if (!r->told && !is_recorded(r, 0))
+    if (!r->told && !(is_recorded(r, 0) && has_room(r)))
         return;
     bool acts = r->changes || r->run != NULL;
     tell_request(r, r->streamed ? "end" : NULL);
@@ -385,6 +393,17 @@ int record_stream(struct http_exchange *x, struct error *err)
 {
     struct record *r = record_of(x);
     return r == NULL ? 0 : take_stream(r, err);
+}
+
+int record_exec(struct http_exchange *x, struct error *err)
+{
+    struct record *r = record_of(x);
+    if (r == NULL)
+        return 0;
+    if (audit_admit(r->recorder->audit, err) < 0)
+        return -1;
+    return limits_admit_more(r->recorder->limits, http_request(x)->peer, r->caller,
+                             ROUTE_CLASS_EXEC, err);
 }
 
 void record_error(struct http_exchange *x, enum error_code code)

@@ -57,6 +57,8 @@ int record_box(struct http_exchange *x, const char *workspace, const char *sandb
 /* What is run next answers with a stream: takes its place now, before there is something to undo.
  */
 int record_stream(struct http_exchange *x, struct error *err);
+/* It is a WebSocket, and a message asks for a command: what a request for one would go through. */
+int record_exec(struct http_exchange *x, struct error *err);
 /* It failed, and this is why. */
 void record_error(struct http_exchange *x, enum error_code code);
 /* Whose limits count for it. */

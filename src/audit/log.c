@@ -184,22 +184,41 @@ static bool is_old(const struct audit *a, int64_t unix_ms)
     return a->written + a->lines.len >= a->options.file_bytes || unix_ms - a->born_ms > most;
 }
 
+static void tell_count(struct audit *a, const char *event, uint64_t *count, int64_t unix_ms)
+{
+    if (*count == 0)
+        return;
+    audit_add_number(begin_line(a, event, unix_ms), "lines", (int64_t)*count);
+    *count = 0;
+    end_line(a);
+}
+
 struct buf *audit_begin(struct audit *a, const char *event, int64_t unix_ms)
 {
     if (is_old(a, unix_ms) && !a->counters.failing)
         audit_rotate(a, NULL); /* if it cannot be done now, then with the next line */
-    if (a->lines.len >= AUDIT_BUFFER_MAX) {
+    if (a->lines.len >= AUDIT_BUFFER_MAX && audit_flush(a, NULL) < 0) {
         a->lost++;
         a->counters.lost++;
         return NULL;
     }
-    if (a->lost > 0) {
-        uint64_t lost = a->lost;
-        a->lost = 0;
-        audit_add_number(begin_line(a, "audit.lost", unix_ms), "lines", (int64_t)lost);
-        end_line(a);
-    }
+    tell_count(a, "audit.lost", &a->lost, unix_ms);
+    tell_count(a, "audit.skipped", &a->skipped, unix_ms);
     return begin_line(a, event, unix_ms);
+}
+
+bool audit_spare(struct audit *a, int64_t unix_ms)
+{
+    int64_t step = 1000 / AUDIT_SPARE_PER_S;
+    if (a->spare_ms < unix_ms)
+        a->spare_ms = unix_ms;
+    if (a->spare_ms - unix_ms > AUDIT_SPARE_AT_ONCE * step) {
+        a->skipped++;
+        a->counters.skipped++;
+        return false;
+    }
+    a->spare_ms += step;
+    return true;
 }
 
 void audit_end(struct audit *a)

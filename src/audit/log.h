@@ -29,6 +29,8 @@ enum {
     AUDIT_ROOM = 256 * 1024,    /* that is there ahead, at least … */
     AUDIT_ROOM_STEP = 1 << 20,  /* … and is taken at once */
     AUDIT_RETRY_MS = 1000,      /* between two tries after a failure */
+    AUDIT_SPARE_PER_S = 20,     /* lines on people without a key … */
+    AUDIT_SPARE_AT_ONCE = 2000, /* … of which so many may come together */
 };
 
 struct audit_options {
@@ -51,6 +53,7 @@ struct audit_counters {
     uint64_t writes;   /* system calls */
     uint64_t failures; /* of them */
     uint64_t lost;     /* lines that never reached the buffer */
+    uint64_t skipped;  /* lines that were not begun: audit_spare() */
     uint64_t refused;  /* requests, since nothing could be written */
     uint64_t files;    /* that are there */
     bool failing;      /* now */
@@ -81,6 +84,10 @@ int audit_admit(struct audit *audit, struct error *err);
  * wait until audit_end(). */
 struct buf *audit_begin(struct audit *audit, const char *event, int64_t unix_ms);
 void audit_end(struct audit *audit);
+/* Whether there is room for a line on somebody whom nobody knows; false: it is counted, and a line
+ * tells how many there were. Otherwise anybody could have the log rotate until what others did is
+ * gone. */
+bool audit_spare(struct audit *audit, int64_t unix_ms);
 /* -1: not all of it could be written; it is tried again later. */
 int audit_flush(struct audit *audit, struct error *err);
 

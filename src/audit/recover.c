@@ -132,6 +132,15 @@ static void tell_damaged(struct audit *a, const char *what)
     audit_end(a);
 }
 
+/* The last file's numbers are no higher than that, whatever has become of it. */
+static uint64_t most_given(const struct audit_files *files)
+{
+    enum { LINE_LEAST = 128 };
+    if (files->count == 0)
+        return 0;
+    return files->items[files->count - 1].first + files->items[files->count - 1].bytes / LINE_LEAST;
+}
+
 int audit_recover(struct audit *a, struct error *err)
 {
     struct audit_files files;
@@ -142,6 +151,7 @@ int audit_recover(struct audit *a, struct error *err)
     if (audit_files_list(a->dir_fd, &files, err) < 0)
         return -1;
     int rc = files.count == 0 ? 0 : open_last(a, &files, &ending, err);
+    uint64_t given = most_given(&files);
     audit_files_release(&files);
     if (rc < 0)
         return -1;
@@ -150,6 +160,8 @@ int audit_recover(struct audit *a, struct error *err)
     if (missing) /* numbers are not given out twice */
         a->chain.seq = head.seq;
     if (ending.damaged) { /* nothing follows from it: go on from what is known to have been last */
+        if (a->chain.seq < given)
+            a->chain.seq = given;
         memcpy(a->chain.head, head.hash, AUDIT_HASH_SIZE);
         close(a->fd);
         a->fd = -1;

@@ -21,6 +21,8 @@ struct audit {
     uint64_t head_seq;
     int64_t retry_at;                   /* loop's time */
     uint64_t lost;                      /* lines that no line has told of yet */
+    uint64_t skipped;                   /* the same for those that had no room */
+    int64_t spare_ms;                   /* when the room for lines on strangers is whole again */
     int64_t time_ms;                    /* that the next one is the text of */
     char time_text[AUDIT_TIME_LEN + 1]; /* most lines are of the same second as the one before */
     struct timer timer;

@@ -248,10 +248,10 @@ static enum verdict judge_signature(struct auth *auth, const char *text, struct 
     if (EVP_Digest(text, strlen(text), digest, NULL, auth->sha256, NULL) != 1)
         abort();
     int64_t now_ms = time_now_ms();
+    auth_refresh_issuers(auth, now_ms); /* also for those who never show a token twice */
     const struct principal *known = token_cache_get(&auth->verified, digest, now_ms);
     if (known != NULL) {
         *ret_said = *known;
-        auth_refresh_issuers(auth, now_ms);
         return VERDICT_RIGHT;
     }
     enum verdict verdict = auth_judge_token(auth, text, ret_said, err);
@@ -394,6 +394,10 @@ int auth_check(struct auth *auth, const char *credential, const char *peer, unsi
         (is_token ? judge_token : judge_key)(auth, credential, &key, &principal, err);
     if (admit(auth, peer, verdict, key, err) < 0 || check_scope(&principal, scope, err) < 0 ||
         note_use(auth, key, err) < 0)
+        return -1;
+    /* The store may have been waited for, and the token revoked meanwhile. */
+    if (principal.sandbox[0] != '\0' &&
+        judge_token(auth, credential, &key, &principal, err) != VERDICT_RIGHT)
         return -1;
     *ret_principal = principal;
     return 0;

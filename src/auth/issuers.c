@@ -170,7 +170,9 @@ static const struct jwk *find_key(struct auth *auth, struct issuer *issuer, cons
         issuer->keys == NULL ? NULL : jwks_find(issuer->keys, jwt->key_id, jwt->algorithm);
     if (key == NULL && issuer->keys != NULL) {
         await_keys(auth, issuer);
-        key = jwks_find(issuer->keys, jwt->key_id, jwt->algorithm);
+        /* A new configuration may have taken the keys over meanwhile. */
+        if (issuer->keys != NULL)
+            key = jwks_find(issuer->keys, jwt->key_id, jwt->algorithm);
     }
     if (issuer->keys == NULL)
         error_set(err, ERROR_UNAVAILABLE,
@@ -225,6 +227,11 @@ enum verdict auth_judge_jwt(struct auth *auth, const char *token, struct princip
         else
             error_set(&why, ERROR_UNAUTHORIZED,
                       "the token is neither this server's nor of an issuer that it trusts");
+    }
+    if (verdict == VERDICT_RIGHT && auth->issuers != issuers) {
+        error_set(&why, ERROR_UNAVAILABLE,
+                  "whose tokens are trusted has changed meanwhile: try again");
+        verdict = VERDICT_OVER; /* it may be one that was removed for good reason */
     }
     if (verdict != VERDICT_RIGHT && err != NULL)
         *err = why;

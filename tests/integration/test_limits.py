@@ -9,6 +9,7 @@ import urllib.parse
 import pytest
 
 from cella_auth import Workspace, call, fresh, fresh_address
+from cella_exec import ExecSocket
 from cella_server import PATIENCE, wait_until
 from e2b_box import START, Box, error_of
 
@@ -71,6 +72,19 @@ def test_each_facade_says_it_in_its_own_shape(limited):
     refused = until_refused(lambda: call(limited, "GET", "/v1/sandboxes", headers={"X-API-KEY": key}))[-1]
     check_fields(refused, "read")
     space.delete()
+
+
+def test_commands_of_a_websocket_count_as_requests_for_them_do(limited):
+    sandbox = limited.create()
+    socket = ExecSocket(limited, sandbox.name)
+    for turn in range(12):
+        socket.start(f"a{turn}", "true")
+        end = socket.await_(f"a{turn}", lambda message: message["type"] in ("exit", "error"))
+        if end["type"] == "error":
+            break
+    assert end["code"] == "RATE_LIMITED", end
+    socket.close()
+    sandbox.delete()
 
 
 def test_a_sandbox_with_its_own_token_is_a_caller(limited):

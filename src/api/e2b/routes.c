@@ -59,7 +59,7 @@ const struct route e2b_routes[] = {
 
 /* Who comes here has a sandbox's token, or a signed address, and no key: each handler asks for it. */
 const struct route e2b_envd_routes[] = {
-    ROUTE("GET",    "/health",                           SCOPE_PUBLIC | CLASS_FREE, e2b_health),
+    ROUTE("GET",    "/health",                           SCOPE_PUBLIC, e2b_health),
     ROUTE("GET",    "/envs",                             SCOPE_PUBLIC, e2b_envs),
     ROUTE("GET",    "/files",                            SCOPE_PUBLIC | CLASS_FILES, e2b_file_get),
     ROUTE("POST",   "/files",                            SCOPE_PUBLIC | CLASS_FILES, e2b_file_post),

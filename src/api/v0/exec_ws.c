@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "api/handlers.h"
+#include "api/record.h"
 #include "api/v0/exec_stream.h"
 #include "base/cleanup.h"
 #include "http/upgrade.h"
@@ -21,6 +22,7 @@
 static const char *const protocols[] = {"cella.exec.v1", NULL};
 
 struct session {
+    struct http_exchange *x;
     struct exec_scene scene;
     struct exec_stream *streams[EXEC_STREAMS_MAX];
 };
@@ -71,6 +73,8 @@ static int open_stream(struct session *session, const struct exec_ask_message *m
     if (to == NULL)
         return error_set(err, ERROR_LIMIT_EXCEEDED, "this connection has %d streams already",
                          EXEC_STREAMS_MAX);
+    if (m->ask == EXEC_ASK_START && record_exec(session->x, err) < 0)
+        return -1;
     return exec_stream_new(&session->scene, m, steal_ptr(*arena), to, err);
 }
 
@@ -170,7 +174,8 @@ int exec_ws_serve(struct http_exchange *x, const struct api_call *call, const ch
                   const char *user, struct error *err)
 {
     const struct websocket_options options = {.protocols = protocols};
-    struct session session = {.scene = {.loop = http_loop(x),
+    struct session session = {.x = x,
+                              .scene = {.loop = http_loop(x),
                                         .sandboxes = call->api->sandboxes,
                                         .workspace = call->workspace,
                                         .sandbox = sandbox,

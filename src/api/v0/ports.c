@@ -287,11 +287,14 @@ int v0_port_token(struct http_exchange *x, const struct route_params *params, vo
         return error_set(err, ERROR_CONFLICT,
                          "port %u is %s, and asks nobody for a token: set its access to \"token\"",
                          port, port_access_text(info.access));
+    int64_t ends_s = time_now_ms() / 1000 + seconds, own_s = call->principal.expires_ms / 1000;
+    if (own_s != 0 && own_s < ends_s) /* it does not outlive what its maker shows */
+        ends_s = own_s;
     struct token_claims claims = {
         .audience = port_token_audience(arena, &info),
         .subject = call->principal.name,
         .workspace = info.workspace,
-        .expires_s = time_now_ms() / 1000 + seconds,
+        .expires_s = ends_s,
     };
     const char *token = auth_token_issue(call->api->auth, arena, &claims);
     const char *url = by_name(x, call->api, &info);
