@@ -174,6 +174,7 @@ static int take(struct sandbox *sb, struct error *err)
         if (co_cond_wait(sb->owner->loop, &sb->history->freed, -1, err) < 0)
             return -1;
     sb->history->busy = true;
+    sb->history->holder = co_self(sb->owner->loop);
     return 0;
 }
 
@@ -184,6 +185,7 @@ int history_lock(struct sandbox *sb, struct error *err)
 
 void history_unlock(struct sandbox *sb)
 {
+    sb->history->holder = NULL;
     sb->history->busy = false;
     co_cond_wake_all(&sb->history->freed);
 }
@@ -198,8 +200,14 @@ int history_open_repository(struct sandbox *sb, struct repository *ret_repositor
     if (repository_open(&all->git, all->dir_fd, sb->id, true, !h->tidied, ret_repository, err) < 0)
         return -1;
     /* A repository without a commit, or one that was open when the machine went down. */
-    if (ret_repository->fd >= 0 && (!h->tidied || ret_repository->head[0] == '\0') &&
-        repository_check(ret_repository, err) > 0)
+    int torn = ret_repository->fd >= 0 && (!h->tidied || ret_repository->head[0] == '\0')
+                   ? repository_check(ret_repository, err)
+                   : 0;
+    if (torn < 0) {
+        repository_close(ret_repository);
+        return -1;
+    }
+    if (torn > 0)
         log_warn("sandbox %s: its history was torn, and begins anew", sb->id);
     h->tidied = true;
     h->packs = ret_repository->packs;
@@ -388,16 +396,14 @@ static void look(void *arg)
     if (l->soon && !sb->history->hurry)
         co_cond_wait(s->loop, &sb->history->hurried, SOON_MS, &err);
     int rc = take(sb, &err);
-    if (l->soon)
-        sb->history->looker = co_self(s->loop);
     if (rc == 0 && !sb->gone && sb->status != SANDBOX_DELETING)
         look_into(sb, l->execution);
-    if (l->soon) {
+    if (l->soon)
         sb->history->waiting = sb->history->hurry = false;
-        sb->history->looker = NULL;
-    }
     if (rc == 0)
         history_unlock(sb);
+    else
+        co_cond_wake_all(&sb->history->freed);
     l->done = true;
     co_cond_wake_all(&l->ended);
     look_drop(l);
@@ -451,7 +457,7 @@ static bool is_open(const struct sandbox_history *h, const char *execution)
 int history_settle(struct sandbox *sb, struct error *err)
 {
     const struct sandbox_history *h = sb->history;
-    if (h == NULL || !h->waiting || h->looker == co_self(sb->owner->loop))
+    if (h == NULL || !h->waiting || h->holder == co_self(sb->owner->loop))
         return 0;
     return hurry(sb, err);
 }

@@ -21,13 +21,13 @@ struct histories {
 
 /* One sandbox's, from its first execution (or question) on. */
 struct sandbox_history {
-    bool busy; /* somebody is at work on the repository */
+    bool busy;         /* somebody is at work on the repository */
+    struct co *holder; /* … and gets to the files while everybody else waits for a look at them */
     struct co_cond freed;
     bool tidied;  /* what a killed server's git left behind is gone */
     bool settled; /* what the agent says of changes is about a listing that we brought to an end */
     bool waiting; /* an execution is to be looked into, as soon as somebody is in a hurry or soon */
     bool hurry;
-    struct co *looker; /* who does that; nobody else gets to the files meanwhile */
     struct co_cond hurried;
     int64_t not_before_ms; /* it makes no sense to list its files again before (loop's clock) */
     bool known;            /* head is */

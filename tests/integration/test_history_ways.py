@@ -4,6 +4,7 @@ before its end is told, whichever API was asked; also when the server was killed
 
 import json
 import re
+import threading
 
 import pytest
 
@@ -98,4 +99,31 @@ def test_the_agent_goes_on_when_the_server_was_killed(server_factory):
     answer = box.request("GET", "/history").json()["history"]
     assert [commit["files"] for commit in answer][:2] == [["meanwhile"], ["way"]], answer
     box.request("DELETE", f"/process/{pid}")
+    box.delete()
+
+
+def test_nothing_waits_for_itself_when_commands_end_during_a_commit(server):
+    """Commands that end while another's changes, or a rollback's, are being committed."""
+    box = server.create()
+    box.run("true")
+    first = of_a_command(server, box)
+    answers = []
+
+    def commands(name):
+        for i in range(6):
+            answers.append(box.request("POST", "/process", {"command": f"echo {i} > {name}", "waitForCompletion": True}))
+
+    threads = [threading.Thread(target=commands, args=(f"by-{n}",), daemon=True) for n in range(5)]
+    for thread in threads:
+        thread.start()
+    for i in range(4):
+        many = {"command": f"for i in $(seq 400); do echo {i} > file-$i; done", "waitForCompletion": True}
+        answers.append(box.request("POST", "/process", many))
+        answers.append(box.request("POST", "/rollback", {"executionId": first}))
+    for thread in threads:
+        thread.join(60)
+    assert not any(thread.is_alive() for thread in threads)
+    assert all(answer.status in (200, 503) for answer in answers), answers
+    assert box.request("POST", "/rollback", {"executionId": first}).status == 200
+    assert box.run("ls").split() == ["way"]
     box.delete()
