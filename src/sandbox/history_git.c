@@ -143,16 +143,16 @@ static int open_pipes(int in[2], int out[2], int *messages, struct error *err)
 {
     /* A socket for its input: who writes to one that is gone gets an error, not a signal. */
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, in) < 0 || pipe2(out, O_CLOEXEC) < 0)
-        return error_sys(err, "starting git");
+        return error_sys_as(err, ERROR_UNAVAILABLE, "starting git");
     *messages = memfd_create("git", MFD_CLOEXEC);
     if (*messages < 0)
-        return error_sys(err, "starting git");
+        return error_sys_as(err, ERROR_UNAVAILABLE, "starting git");
     int *all[] = {&in[0], &in[1], &out[0], &out[1], messages};
     for (size_t i = 0; i < ARRAY_LEN(all); i++)
         if (above_standard(all[i]) < 0)
-            return error_sys(err, "starting git");
+            return error_sys_as(err, ERROR_UNAVAILABLE, "starting git");
     if (fcntl(in[1], F_SETFL, O_NONBLOCK) < 0 || fcntl(out[0], F_SETFL, O_NONBLOCK) < 0)
-        return error_sys(err, "starting git");
+        return error_sys_as(err, ERROR_UNAVAILABLE, "starting git");
     return 0;
 }
 
@@ -169,7 +169,7 @@ int git_start(struct git_program *program, int repository_fd, const char *const 
         workers_run(program->workers, start_child, &start);
         if (start.rc != 0) {
             errno = start.rc;
-            rc = error_sys_as(err, ERROR_INTERNAL, "starting %s", program->path);
+            rc = error_sys_as(err, ERROR_UNAVAILABLE, "starting %s", program->path);
         }
     }
     cleanup_fd(&in[0]);
@@ -311,6 +311,19 @@ static void release(struct git *git)
     *git = (struct git){.in = -1, .out = -1, .messages = -1, .pidfd = -1};
 }
 
+/* Whether it failed for what is short now, or because somebody killed it: that says nothing about
+ * the repository. (A signal of its own making, as of a pack that is too short, may.) */
+static bool is_passing(const char *text, int status)
+{
+    static const int codes[] = {ENOMEM, EMFILE, ENFILE, EAGAIN, ENOBUFS};
+    for (size_t i = 0; i < ARRAY_LEN(codes); i++)
+        if (strstr(text, strerror(codes[i])) != NULL)
+            return true;
+    int signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+    return strcasestr(text, "out of memory") != NULL || signal == SIGKILL || signal == SIGTERM ||
+           signal == SIGINT || signal == SIGHUP;
+}
+
 /* What it said last, in one line. */
 static int complain(const struct git *git, int status, struct error *err)
 {
@@ -318,11 +331,14 @@ static int complain(const struct git *git, int status, struct error *err)
     ssize_t n = pread(git->messages, text, sizeof(text) - 1, 0);
     text[n > 0 ? n : 0] = '\0';
     bool full = strstr(text, strerror(ENOSPC)) != NULL || strstr(text, strerror(EDQUOT)) != NULL;
+    enum error_code code = full                       ? ERROR_QUOTA_EXCEEDED
+                           : is_passing(text, status) ? ERROR_UNAVAILABLE
+                                                      : ERROR_INTERNAL;
     text[strcspn(text, "\n")] = '\0';
     if (text[0] == '\0')
         snprintf(text, sizeof(text), "ended with %s %d", WIFSIGNALED(status) ? "signal" : "status",
                  WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
-    return error_set(err, full ? ERROR_QUOTA_EXCEEDED : ERROR_INTERNAL, "git: %s", text);
+    return error_set(err, code, "git: %s", text);
 }
 
 int git_finish(struct git *git, struct error *err)

@@ -35,13 +35,16 @@ static int open_folder(int dir_fd, const char *name)
 }
 
 /* A ref is a file of one line, as long as nobody packs refs, which nobody does. */
-static void read_head(int fd, char ret_head[GIT_NAME_SIZE])
+static int read_head(int fd, char ret_head[GIT_NAME_SIZE], struct error *err)
 {
     char text[GIT_NAME_SIZE + 1] = "";
     _cleanup_fd_ int file = openat(fd, HISTORY_BRANCH, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-    ssize_t n = file < 0 ? 0 : read(file, text, GIT_NAME_SIZE);
+    ssize_t n = file < 0 ? (errno == ENOENT ? 0 : -1) : read(file, text, GIT_NAME_SIZE);
+    if (n < 0)
+        return error_sys_as(err, ERROR_UNAVAILABLE, "reading where a history stands");
     text[n == GIT_NAME_SIZE && text[GIT_NAME_LEN] == '\n' ? GIT_NAME_LEN : 0] = '\0';
     memcpy(ret_head, git_name_valid(text) ? text : "", git_name_valid(text) ? GIT_NAME_SIZE : 1);
+    return 0;
 }
 
 static void remove_matching(int fd, const char *folder, const char *begin, const char *end)
@@ -118,7 +121,7 @@ static void open_on_worker(void *arg)
     if (r->fd >= 0 && o->tidy)
         tidy_up(r->fd);
     if (r->fd >= 0) {
-        read_head(r->fd, r->head);
+        o->rc = read_head(r->fd, r->head, o->err);
         r->packs = count_packs(r->fd, NULL);
     }
 }
@@ -274,29 +277,50 @@ int repository_save_manifest(struct repository *r, const struct manifest *m, str
     return file.rc;
 }
 
-static bool has_commit(struct repository *r, const char *commit)
+/* When it is not there, or not whole, is_torn(why). */
+static bool has_commit(struct repository *r, const char *commit, struct error *why)
 {
+    *why = (struct error){0};
     char line[64];
     const char *const argv[] = {"rev-list", "--objects", "--quiet", "--max-count=1",
                                 commit,     "--",        NULL};
-    return git_name_valid(commit) && git_line(r->git, r->fd, argv, line, sizeof(line), NULL) == 0;
+    return git_name_valid(commit) && git_line(r->git, r->fd, argv, line, sizeof(line), why) == 0;
+}
+
+/* A ref that was never written to the disk: the manifest knows where it stood. */
+static bool restore_head(struct repository *r, struct error *why)
+{
+    _cleanup_manifest_ struct manifest m;
+    history_manifest_init(&m);
+    char line[64];
+    const char *const argv[] = {"update-ref", HISTORY_BRANCH, m.commit, NULL};
+    if (load_file(r, &m, why) < 0 || !has_commit(r, m.commit, why) ||
+        (unlinkat(r->fd, HISTORY_BRANCH, 0) < 0 && errno != ENOENT) ||
+        git_line(r->git, r->fd, argv, line, sizeof(line), why) < 0)
+        return false;
+    memcpy(r->head, m.commit, GIT_NAME_SIZE);
+    return true;
+}
+
+/* git's own verdict, or a list of files that is missing or torn. A call that failed, a git that
+ * could not be started or was killed: that may have passed the next time, and is no reason to give
+ * a history up. */
+static bool is_torn(const struct error *why)
+{
+    return (why->sys == 0 || why->sys == ENOENT) &&
+           (why->code == ERROR_NONE || why->code == ERROR_INTERNAL ||
+            why->code == ERROR_FILE_NOT_FOUND || why->code == ERROR_INVALID_ARGUMENT);
 }
 
 int repository_check(struct repository *r, struct error *err)
 {
     struct error why = {0};
-    if (r->fd < 0 || has_commit(r, r->head))
+    if (r->fd < 0 || has_commit(r, r->head, &why) || (r->head[0] == '\0' && restore_head(r, &why)))
         return 0;
-    /* A ref that was never written to the disk: the manifest knows where it stood. */
-    _cleanup_manifest_ struct manifest m;
-    history_manifest_init(&m);
-    char line[64];
-    const char *const argv[] = {"update-ref", HISTORY_BRANCH, m.commit, NULL};
-    if (r->head[0] == '\0' && load_file(r, &m, &why) == 0 && has_commit(r, m.commit) &&
-        unlinkat(r->fd, HISTORY_BRANCH, 0) == 0 &&
-        git_line(r->git, r->fd, argv, line, sizeof(line), &why) == 0) {
-        memcpy(r->head, m.commit, GIT_NAME_SIZE);
-        return 0;
+    if (!is_torn(&why)) {
+        if (err != NULL)
+            *err = why;
+        return -1;
     }
     workers_run(r->git->workers, set_aside_on_worker, r);
     cleanup_fd(&r->fd);

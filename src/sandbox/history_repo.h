@@ -46,7 +46,8 @@ uint64_t repository_size(struct repository *r);
 /* Forgets the older half of its commits; the next repack has them gone. 0: there is only one. */
 int repository_forget_half(struct repository *r, struct error *err);
 
-/* Whether all that its newest commits need is there; sets it aside otherwise, and 1 says so. */
+/* Whether all that its newest commits need is there; sets it aside otherwise, and 1 says so. An
+ * error when there is no finding out now (git cannot be started, say): it stays as it is. */
 int repository_check(struct repository *r, struct error *err);
 
 /* The state of the newest commit. From the file when that is right, else from git; an empty one

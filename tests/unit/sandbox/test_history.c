@@ -483,6 +483,40 @@ static void torn(struct place *p)
     assert_int_equal(log_of(p, 10, 0).count, 2);
 }
 
+/* A git that cannot be started, or is killed, says nothing about the repository. */
+static void no_git(struct place *p)
+{
+    struct fake fake = {0};
+    struct repository r;
+    struct error err = {0};
+    char good[sizeof(p->git.path)], path[sizeof(p->git.path)];
+    memcpy(good, p->git.path, sizeof(good));
+    seed_files(&fake);
+    assert_true(commit(p, &fake, "exec_00000001"));
+    int fd = openat(p->fd, "killed", O_WRONLY | O_CREAT | O_CLOEXEC, 0700);
+    assert_int_equal(dprintf(fd, "#!/bin/sh\nkill -9 $$\n"), 21);
+    close(fd);
+    snprintf(path, sizeof(path), "%s/killed", p->path);
+    const char *const bad[] = {"/nowhere/git", path};
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+        for (int empty = 0; empty < 2; empty++) {
+            open_repository(p, "box", &r);
+            r.head[0] = empty ? '\0' : r.head[0]; /* as with a ref that was never written */
+            snprintf(p->git.path, sizeof(p->git.path), "%s", bad[i]);
+            assert_int_equal(repository_check(&r, &err), -1);
+            assert_int_equal(err.code, ERROR_UNAVAILABLE);
+            assert_int_equal(repository_check(&r, NULL), -1);
+            memcpy(p->git.path, good, sizeof(good));
+            assert_int_equal(repository_check(&r, &err), 0);
+            repository_close(&r);
+        }
+    assert_int_equal(unlinkat(p->fd, "box/repository/refs/heads/main", 0), 0);
+    open_repository(p, "box", &r);
+    assert_int_equal(repository_check(&r, &err), 0);
+    repository_close(&r);
+    assert_int_equal(log_of(p, 10, 0).count, 2);
+}
+
 /* Second ones, and packing. */
 static void folders(struct place *p)
 {
@@ -565,6 +599,7 @@ TEST(turns)
 TEST(image_files)
 TEST(ids)
 TEST(torn)
+TEST(no_git)
 TEST(folders)
 TEST(large)
 
@@ -575,7 +610,8 @@ int main(void)
         cmocka_unit_test(test_everything), cmocka_unit_test(test_lost_manifest),
         cmocka_unit_test(test_turns),      cmocka_unit_test(test_image_files),
         cmocka_unit_test(test_ids),        cmocka_unit_test(test_torn),
-        cmocka_unit_test(test_folders),    cmocka_unit_test(test_large),
+        cmocka_unit_test(test_no_git),     cmocka_unit_test(test_folders),
+        cmocka_unit_test(test_large),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
