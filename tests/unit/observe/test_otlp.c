@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /* The bytes themselves; whether they mean what they should is for a decoder to say, in
- * tests/integration/clients/test_otlp.py. */
+ * tests/clients/test_otlp.py. */
 
 #include "observe/otlp.h"
 
