@@ -240,7 +240,9 @@ static int pack(struct backup *b, int out, struct error *err)
         argv[argc++] = "-C";
         argv[argc++] = b->data;
         argv[argc++] = "--numeric-owner";
+        argv[argc++] = "--anchored"; /* an image may well have an images/host in it */
         argv[argc++] = "--exclude=" HOST_IMAGE;
+        argv[argc++] = "--exclude=" LAYOUT_IMAGES "/.*"; /* as list_images() has it */
         argv[argc++] = LAYOUT_IMAGES;
     }
     return archive_run(argv, -1, out, "the backup could not be written", err);

@@ -20,6 +20,7 @@ enum { DEPTH_MAX = 128, COPY_PIECE = 16 * 1024 * 1024 };
 struct walk {
     tree_visitor *visit;
     void *ctx;
+    bool living; /* others write to the folder meanwhile */
     int depth;
     char path[PATH_MAX];
 };
@@ -47,6 +48,15 @@ static int walk_entry(struct walk *walk, int dir_fd, const char *name, size_t le
     return walk->visit(walk->ctx, TREE_LEAVE, dir_fd, name, walk->path, &st, err);
 }
 
+/* Names that git and cellad give to what is not ready: gone in a moment, and of no use. */
+static bool is_passing(const char *name)
+{
+    size_t len = strlen(name);
+    return strncmp(name, "tmp_", 4) == 0 || strncmp(name, ".tmp-", 5) == 0 ||
+           (len > 4 && strcmp(name + len - 4, ".new") == 0) ||
+           (len > 5 && strcmp(name + len - 5, ".lock") == 0);
+}
+
 /* All entries but that called "objects", or that alone. */
 static int walk_some(struct walk *walk, DIR *dir, bool objects, size_t len, struct error *err)
 {
@@ -55,7 +65,7 @@ static int walk_some(struct walk *walk, DIR *dir, bool objects, size_t len, stru
     while (errno = 0, (entry = readdir(dir)) != NULL) {
         const char *name = entry->d_name;
         if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0 ||
-            (strcmp(name, "objects") == 0) != objects)
+            (strcmp(name, "objects") == 0) != objects || (walk->living && is_passing(name)))
             continue;
         if (walk_entry(walk, dirfd(dir), name, len, err) < 0)
             return -1;
@@ -148,5 +158,6 @@ static int copy_one(void *ctx, enum tree_moment moment, int dir_fd, const char *
 
 int tree_copy(int from_fd, int to_fd, struct error *err)
 {
-    return tree_walk(from_fd, "", copy_one, &to_fd, err);
+    struct walk walk = {.visit = copy_one, .ctx = &to_fd, .living = true};
+    return walk_folder(&walk, from_fd, 0, err);
 }

@@ -32,7 +32,8 @@ int tree_walk(int dir_fd, const char *prefix, tree_visitor *visit, void *ctx, st
 int tree_remove(int dir_fd, const char *name, struct error *err);
 
 /* Copies folders and regular files (their bytes, modes and owners) into the folder to_fd, which
- * nobody else writes to. Anything else is left out. */
+ * nobody else writes to. Anything else is left out, and so are names of what is only being made
+ * (tmp_…, .tmp-…, ….new, ….lock). */
 int tree_copy(int from_fd, int to_fd, struct error *err);
 
 /* One file; the new one must not exist. */

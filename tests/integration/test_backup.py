@@ -76,6 +76,9 @@ class Origin:
         made = server.request("POST", "/v0/api-keys", {"name": "kept-key", "scopes": ["read"]})
         self.other_key = made.json()["secret"]
         self.make_image(server.data / "images" / "another")
+        self.make_image(server.data / "images" / ".unfinished")
+        for history in (server.data / "history").glob("[!.]*"):
+            (history / "passing.new").write_text("")
         load = Load(server)
         wait_until(lambda: len(load.done) > 5, 30, "work")
         self.before = list(load.done)
@@ -89,6 +92,8 @@ class Origin:
         (path / "rootfs/etc").mkdir(parents=True)
         (path / "rootfs/etc/na me%").write_text("an image's file")
         (path / "rootfs/link").symlink_to("etc/na me%")
+        (path / "rootfs/images/host").mkdir(parents=True)
+        (path / "rootfs/images/host/file").write_text("not the host's")
         os.chown(path / "rootfs/etc/na me%", 1234, 4321)
         os.chmod(path / "rootfs/etc/na me%", 0o4755)
 
@@ -103,6 +108,9 @@ def test_a_backup_is_made_under_load(origin):
     assert names[0] == "MANIFEST" and "db/cella.db" in names and "api-key" in names
     assert not any(name.startswith(("volume", "images/host", "run", "instance", "lock")) for name in names)
     assert not any(name.endswith(("-wal", "-shm")) for name in names)
+    histories = [name for name in names if name.startswith("history/")]
+    assert histories and not any(name.endswith("passing.new") for name in histories)
+    assert not any(name.startswith("images/.") for name in names)
 
 
 def test_a_server_goes_on_from_it(origin):
@@ -111,6 +119,7 @@ def test_a_server_goes_on_from_it(origin):
     assert done.returncode == 0, done
     assert inside(origin.folder) == ["backup.tar", "restored"]
     image = data / "images/another/rootfs"
+    assert (image / "images/host/file").read_text() == "not the host's"
     assert (image / "etc/na me%").read_text() == "an image's file" and (image / "link").is_symlink()
     assert (image / "etc/na me%").stat().st_uid == 1234 and (image / "etc/na me%").stat().st_mode & 0o7777 == 0o4755
     again = Server(data=data)
