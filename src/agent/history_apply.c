@@ -8,9 +8,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/fs.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "agent/file_new.h"
@@ -37,12 +39,38 @@ static int open_place(const struct history_item *item, const char **ret_name, st
     return fd < 0 ? error_sys(err, "%.200s", item->path) : fd;
 }
 
-/* Only a directory is in the way of a rename, and an empty one can go. */
-static int make_way(int dir_fd, const char *name, const char *path, struct error *err)
+/* What history does not know of is not in it either: nothing would bring it back. */
+static int check_new(int dir_fd, const char *name, const struct history_item *item,
+                     struct error *err)
 {
+    struct stat st;
+    if (item->only_new == 0 || fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
+        (item->op == HISTORY_DIRECTORY && S_ISDIR(st.st_mode)))
+        return 0;
+    return error_set(err, ERROR_ALREADY_EXISTS,
+                     "%.200s: left alone, since history does not keep what is there now",
+                     item->path);
+}
+
+/* Only a directory is in the way of a rename, and an empty one can go. */
+static int make_way(int dir_fd, const char *name, const struct history_item *item,
+                    struct error *err)
+{
+    if (item->only_new != 0)
+        return check_new(dir_fd, name, item, err);
     if (unlinkat(dir_fd, name, AT_REMOVEDIR) < 0 && errno != ENOENT && errno != ENOTDIR)
-        return error_sys(err, "%.200s", path);
+        return error_sys(err, "%.200s", item->path);
     return 0;
+}
+
+static int move_into_place(int dir_fd, const char *hidden, const char *name,
+                           const struct history_item *item)
+{
+    if (item->only_new == 0)
+        return renameat(dir_fd, hidden, dir_fd, name);
+    int rc = (int)syscall(SYS_renameat2, dir_fd, hidden, dir_fd, name, RENAME_NOREPLACE);
+    /* Not every file system can; then it is enough that nothing was there a moment ago. */
+    return rc < 0 && errno == EINVAL ? renameat(dir_fd, hidden, dir_fd, name) : rc;
 }
 
 /* --- content --- */
@@ -111,15 +139,19 @@ static int content_open(struct content *content, const char *path, struct error 
     return 0;
 }
 
-static int content_name(struct content *content, const char *name, const char *path,
+static int content_name(struct content *content, const char *name, const struct history_item *item,
                         struct error *err)
 {
-    if (make_way(content->dir_fd, name, path, err) < 0)
+    if (make_way(content->dir_fd, name, item, err) < 0)
         return -1;
+    if (content->hidden[0] == '\0' && item->only_new == 0)
+        return new_file_replace(content->fd, content->dir_fd, name, item->path, err);
     if (content->hidden[0] == '\0')
-        return new_file_replace(content->fd, content->dir_fd, name, path, err);
-    if (renameat(content->dir_fd, content->hidden, content->dir_fd, name) < 0)
-        return error_sys(err, "%.200s", path);
+        return new_file_link(content->fd, content->dir_fd, name) < 0
+                   ? error_sys(err, "%.200s", item->path)
+                   : 0;
+    if (move_into_place(content->dir_fd, content->hidden, name, item) < 0)
+        return error_sys(err, "%.200s", item->path);
     content->hidden[0] = '\0';
     return 0;
 }
@@ -145,7 +177,7 @@ static int make_file(struct file_worker *worker, const struct history_item *item
     if (take_content(worker, item, content.fd, err) < 0 ||
         set_attributes(content.fd, item, err) < 0)
         return -1;
-    return content_name(&content, name, item->path, err);
+    return content_name(&content, name, item, err);
 }
 
 /* --- the others --- */
@@ -156,9 +188,10 @@ static int make_directory(struct file_worker *worker, const struct history_item 
     const char *name;
     struct stat st;
     _cleanup_fd_ int dir_fd = open_place(item, &name, err), fd = -1;
-    if (dir_fd < 0)
+    if (dir_fd < 0 || check_new(dir_fd, name, item, err) < 0)
         return -1;
-    if (fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && !S_ISDIR(st.st_mode))
+    if (item->only_new == 0 && fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+        !S_ISDIR(st.st_mode))
         unlinkat(dir_fd, name, 0);
     if (mkdirat(dir_fd, name, 0700) < 0 && errno != EEXIST)
         return error_sys(err, "%.200s", item->path);
@@ -178,12 +211,12 @@ static int make_symlink(struct file_worker *worker, const struct history_item *i
                          item->path);
     _cleanup_fd_ int dir_fd = open_place(item, &name, err);
     if (dir_fd < 0 || new_file_hidden_name(hidden, err) < 0 ||
-        make_way(dir_fd, name, item->path, err) < 0)
+        make_way(dir_fd, name, item, err) < 0)
         return -1;
     if (symlinkat(item->target, dir_fd, hidden) < 0)
         return error_sys(err, "%.200s", item->path);
     if (fchownat(dir_fd, hidden, (uid_t)item->uid, (gid_t)item->gid, AT_SYMLINK_NOFOLLOW) == 0 &&
-        renameat(dir_fd, hidden, dir_fd, name) == 0)
+        move_into_place(dir_fd, hidden, name, item) == 0)
         return 0;
     error_sys(err, "%.200s", item->path);
     unlinkat(dir_fd, hidden, 0);
@@ -214,22 +247,12 @@ static int remove_one(struct file_worker *worker, const struct history_item *ite
     return error_sys(err, "%.200s", item->path);
 }
 
+/* Of a directory alone: whatever else has the path by now need not be what history saw there, and
+ * would get the mode, perhaps with setuid, that was meant for other content. */
 static int change_attributes(struct file_worker *worker, const struct history_item *item,
                              struct error *err)
 {
-    struct stat st;
-    _cleanup_fd_ int look = history_open(item->path, O_PATH), fd = -1;
-    if (look < 0 || fstat(look, &st) < 0)
-        return error_sys(err, "%.200s", item->path);
-    if (S_ISLNK(st.st_mode)) {
-        if (fchownat(look, "", (uid_t)item->uid, (gid_t)item->gid,
-                     AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW) < 0)
-            return error_sys(err, "%.200s", item->path);
-        return 0;
-    }
-    if (!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode))
-        return error_set(err, ERROR_NOT_A_FILE, "%.200s: is no file or directory", item->path);
-    fd = history_open(item->path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
+    _cleanup_fd_ int fd = history_open(item->path, O_RDONLY | O_DIRECTORY);
     if (fd < 0)
         return error_sys(err, "%.200s", item->path);
     return set_attributes(fd, item, err);

@@ -46,7 +46,8 @@ struct applying {
     const struct manifest *now, *goal;
 };
 
-/* The agent wants absolute paths. */
+/* The agent wants absolute paths. What is where the last commit saw nothing is nothing that history
+ * keeps: it would be lost. */
 static int order(struct applying *a, enum history_op op, const struct tracked *item, uint64_t size,
                  const char *target, struct error *err)
 {
@@ -58,7 +59,9 @@ static int order(struct applying *a, enum history_op op, const struct tracked *i
                                          .uid = item->uid,
                                          .gid = item->gid,
                                          .size = size,
-                                         .target = target};
+                                         .target = target,
+                                         .only_new =
+                                             history_manifest_find(a->now, item->path) == NULL};
     return history_tree_apply_item(a->tree, &ordered, err);
 }
 
@@ -154,7 +157,7 @@ static int put_item(struct applying *a, const struct tracked *goal, struct error
     bool same = item != NULL && tracked_same_tree(item, goal);
     if (same && tracked_same_attributes(item, goal))
         return 0;
-    if (same && goal->type != FILE_SYMLINK)
+    if (same && goal->type == FILE_DIRECTORY) /* a file by its content: see HISTORY_ATTRIBUTES */
         return order(a, HISTORY_ATTRIBUTES, goal, 0, NULL, err);
     switch (goal->type) {
     case FILE_DIRECTORY:

@@ -668,6 +668,7 @@ static const struct wire_field history_item_fields[] = {
     U64(5, struct history_item, gid),
     U64(6, struct history_item, size),
     STR(7, struct history_item, target, PATH_BYTES_MAX),
+    U64(8, struct history_item, only_new),
 };
 static const struct wire_field history_applied_fields[] = {
     U64(1, struct history_applied, done),

@@ -921,7 +921,7 @@ enum history_op {
     HISTORY_FILE = 1,       /* `size` bytes follow; appears whole, in the place of what was there */
     HISTORY_DIRECTORY = 2,  /* fine when it is one */
     HISTORY_SYMLINK = 3,    /* in the place of what was there */
-    HISTORY_ATTRIBUTES = 4, /* mode and owner of what is there */
+    HISTORY_ATTRIBUTES = 4, /* mode and owner of the directory that is there */
 };
 
 struct history_item {
@@ -932,6 +932,9 @@ struct history_item {
     uint64_t gid;
     uint64_t size;
     const char *target;
+    uint64_t only_new; /* 1: history knows of nothing there, so what is there anyway (a file too
+                        * large to be kept, a socket) stays, and that is a failure; a directory
+                        * is no failure where one is wanted */
 };
 
 /* One item's failure does not keep the others from being tried. */

@@ -123,6 +123,29 @@ def test_what_was_never_committed_is_committed_before_a_rollback(box):
     assert again["files"] == ["b"] and box.read("/workspace/b") == b"never committed\n"
 
 
+def test_what_history_does_not_keep_is_left_alone(box):
+    first = run(box, "cd /workspace && echo small > f && ln -s f link && mkdir d && echo x > d/x && echo 1 > other")
+    run(box, "cd /workspace && rm -r link d && echo 2 > other && mkfifo d && "
+             "for large in f link; do head -c 11000000 /dev/zero > $large; done")
+    answer = box.request("POST", "/rollback", {"executionId": first})
+    assert answer.status == 503 and answer.error() == "UNAVAILABLE", answer
+    assert "4 of the files" in answer.text and "/workspace/d: left alone" in answer.text, answer
+    assert box.run("cd /workspace && stat -c %s f link && test -p d && cat other").split() == ["11000000"] * 2 + ["1"]
+    box.run("cd /workspace && rm f link d")
+    rollback(box, first)
+    assert box.run("cd /workspace && cat link d/x").split() == ["small", "x"]
+
+
+def test_modes_and_owners_alone(box):
+    shown = "cd /workspace && stat -c '%n %a %u' f d link && cat f"
+    first = run(box, "cd /workspace && echo x > f && mkdir d && ln -s f link && chmod 4750 f && chown -h 12 d link")
+    before = box.run(shown)
+    run(box, "cd /workspace && chmod 4755 f && chmod 700 d && chown -h 0 d link")
+    assert box.run(shown) != before
+    rollback(box, first)
+    assert box.run(shown) == before
+
+
 def test_processes_that_nobody_waits_for(box):
     run(box, "true")
     process = box.request("POST", "/process", {"command": "echo later > /workspace/later"}).json()

@@ -414,8 +414,8 @@ static void test_read(void **state)
 
 /* --- applying --- */
 
-static void item(struct client *c, const struct fixture *f, uint64_t op, const char *name,
-                 uint64_t mode, const char *text)
+static void send_item(struct client *c, const struct fixture *f, uint64_t op, const char *name,
+                      uint64_t mode, const char *text, bool only_new)
 {
     bool file = op == HISTORY_FILE;
     struct history_item msg = {.op = op,
@@ -424,10 +424,17 @@ static void item(struct client *c, const struct fixture *f, uint64_t op, const c
                                .uid = geteuid(),
                                .gid = getegid(),
                                .size = file ? strlen(text) : 0,
-                               .target = op == HISTORY_SYMLINK ? text : NULL};
+                               .target = op == HISTORY_SYMLINK ? text : NULL,
+                               .only_new = only_new};
     client_send(c, &history_item_schema, 5, &msg);
     if (file && *text != '\0')
         client_send_raw(c, FILE_DATA, 5, text, strlen(text));
+}
+
+static void item(struct client *c, const struct fixture *f, uint64_t op, const char *name,
+                 uint64_t mode, const char *text)
+{
+    send_item(c, f, op, name, mode, text, false);
 }
 
 static void begin_apply(struct client *c, const struct fixture *f)
@@ -476,6 +483,49 @@ static void test_apply(void **state)
     client_close(&c);
 }
 
+/* What history never saw stays; what it saw nothing of, and is not there, is made. */
+static void test_apply_only_new(void **state)
+{
+    static const char *const taken[] = {"w/large", "w/fifo", "w/link", "w/dir"};
+    const struct fixture *f = *state;
+    struct client c = client_open(f);
+    sh(f, "mkdir -p w/dir && echo large > w/large && mkfifo w/fifo && ln -s nowhere w/link");
+    begin_apply(&c, f);
+    for (size_t i = 0; i < ARRAY_LEN(taken); i++) {
+        send_item(&c, f, HISTORY_FILE, taken[i], 0644, "small", true);
+        send_item(&c, f, HISTORY_SYMLINK, taken[i], 0, "target", true);
+    }
+    for (size_t i = 0; i < 3; i++)
+        send_item(&c, f, HISTORY_DIRECTORY, taken[i], 0755, NULL, true);
+    send_item(&c, f, HISTORY_FILE, "w/large/below", 0644, "small", true);
+    send_item(&c, f, HISTORY_DIRECTORY, "w/dir", 0711, NULL, true);
+    send_item(&c, f, HISTORY_FILE, "w/new/file", 0640, "new", true);
+    send_item(&c, f, HISTORY_SYMLINK, "w/new/link", 0, "file", true);
+    send_item(&c, f, HISTORY_DIRECTORY, "w/new/dir", 0700, NULL, true);
+    end_apply(&c, 4, 12);
+    sh(f, "test \"$(cat w/large)\" = large && test -p w/fifo && "
+          "test \"$(readlink w/link)\" = nowhere && test \"$(stat -c %a w/dir)\" = 711 && "
+          "test \"$(cat w/new/link)\" = new && test \"$(stat -c %a w/new/file)\" = 640 && "
+          "test -d w/new/dir && ! find w | grep -q cella");
+    client_close(&c);
+}
+
+/* Modes are of what history saw, and a file may be another one by now. */
+static void test_apply_attributes(void **state)
+{
+    const struct fixture *f = *state;
+    struct client c = client_open(f);
+    sh(f, "mkdir -p w/dir && echo > w/f && chmod 600 w/f && mkfifo -m 600 w/fifo");
+    begin_apply(&c, f);
+    item(&c, f, HISTORY_ATTRIBUTES, "w/f", 04755, NULL);
+    item(&c, f, HISTORY_ATTRIBUTES, "w/fifo", 0755, NULL);
+    item(&c, f, HISTORY_ATTRIBUTES, "w/dir", 0711, NULL);
+    end_apply(&c, 1, 2);
+    sh(f, "test \"$(stat -c %a w/f)\" = 600 && test \"$(stat -c %a w/fifo)\" = 600 && "
+          "test \"$(stat -c %a w/dir)\" = 711");
+    client_close(&c);
+}
+
 /* Links that lead out are not gone through, and the rest is done. */
 static void test_apply_stays_inside(void **state)
 {
@@ -492,7 +542,7 @@ static void test_apply_stays_inside(void **state)
     item(&c, f, HISTORY_ATTRIBUTES, "w/f", 0777, NULL);
     item(&c, f, HISTORY_FILE, "w/full", 0644, "a file here");
     item(&c, f, HISTORY_FILE, "w/f", 0644, "good");
-    end_apply(&c, 3, 5);
+    end_apply(&c, 2, 6);
     sh(f, "test \"$(cat out/f)\" = safe && test \"$(stat -c %a out/f)\" = 600 && "
           "test ! -e out/new && test \"$(cat w/f)\" = good && test -d w/full");
     /* A path outside ends it all. */
@@ -551,6 +601,8 @@ int main(void)
         TEST(test_roots),
         TEST(test_read),
         TEST(test_apply),
+        TEST(test_apply_only_new),
+        TEST(test_apply_attributes),
         TEST(test_apply_stays_inside),
         TEST(test_workers),
     };
