@@ -68,7 +68,7 @@ struct history_commit {
     const char *message;       /* one line: "Update files for sandbox execution" */
     const struct slice *files; /* what it changed, in order */
     size_t file_count;
-    bool files_cut; /* there are more than HISTORY_FILES_SHOWN */
+    bool files_cut; /* there are more: than HISTORY_FILES_SHOWN, or than an answer has room for */
 };
 
 struct history_page {

@@ -161,12 +161,13 @@ static int first_commit(struct repository *r, char out[GIT_NAME_SIZE], struct er
     return last_line(r, argv, out, err);
 }
 
-/* The first one from then on, or, if there is none, the newest. */
+/* The first one from then on, or, if there is none, the newest. Commits have whole seconds: rather
+ * one that is too late than one from before it. */
 static int commit_from(struct repository *r, int64_t time_ms, char out[GIT_NAME_SIZE],
                        struct error *err)
 {
     char since[48];
-    snprintf(since, sizeof(since), "--since=@%lld", (long long)(time_ms / 1000));
+    snprintf(since, sizeof(since), "--since=@%lld", (long long)((time_ms + 999) / 1000));
     const char *const argv[] = {"rev-list", since, r->head, "--", NULL};
     if (last_line(r, argv, out, err) < 0)
         return -1;
@@ -185,13 +186,18 @@ static int named_commit(struct repository *r, const char *execution, char out[GI
     return last_line(r, argv, out, err);
 }
 
-/* A history that grew too large has lost its oldest commits. */
-static bool was_dropped(struct repository *r, const char *commit)
+/* A history that grew too large has lost its oldest commits, one that was torn all of them. */
+static int was_dropped(struct repository *r, const char *commit, struct error *err)
 {
     char line[64];
+    struct error why = {0};
     const char *const argv[] = {"cat-file", "-e", commit, NULL};
-    return faccessat(r->fd, "shallow", F_OK, 0) == 0 &&
-           git_line(r->git, r->fd, argv, line, sizeof(line), NULL) < 0;
+    if (git_line(r->git, r->fd, argv, line, sizeof(line), &why) == 0)
+        return 0;
+    if (why.code == ERROR_INTERNAL)
+        return 1;
+    *err = why;
+    return -1;
 }
 
 int repository_resolve(struct repository *r, const char *execution, char ret_commit[GIT_NAME_SIZE],
@@ -213,9 +219,10 @@ int repository_resolve(struct repository *r, const char *execution, char ret_com
         else
             memcpy(commit, search.commit, GIT_NAME_SIZE);
     }
-    if (rc < 0)
+    int dropped = rc < 0 ? -1 : !git_name_valid(commit) ? 1 : was_dropped(r, commit, err);
+    if (dropped < 0)
         return -1;
-    if (!git_name_valid(commit) || was_dropped(r, commit))
+    if (dropped > 0)
         return error_set(err, ERROR_EXECUTION_NOT_FOUND,
                          "there is no execution \"%s\" in this sandbox's history", execution);
     memcpy(ret_commit, commit, GIT_NAME_SIZE);

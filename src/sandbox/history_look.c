@@ -27,16 +27,26 @@ struct log {
     size_t count, limit;
     struct slice *files; /* of the newest one */
     bool first;          /* … which has no parent */
+    size_t room;         /* bytes of names that may still be shown, of all commits */
     struct arena *arena;
 };
+
+/* Whether there is room for one more name; asked before it is copied. */
+static bool has_room(struct log *log, size_t len)
+{
+    struct history_commit *c = &log->commits[log->count - 1];
+    size_t needed = len + 2 * sizeof(struct slice);
+    if (c->file_count == HISTORY_FILES_SHOWN || needed > log->room) {
+        c->files_cut = true;
+        return false;
+    }
+    log->room -= needed;
+    return true;
+}
 
 static void add_file(struct log *log, struct slice shown)
 {
     struct history_commit *c = &log->commits[log->count - 1];
-    if (c->file_count == HISTORY_FILES_SHOWN) {
-        c->files_cut = true;
-        return;
-    }
     if ((c->file_count & (c->file_count - 1)) == 0) { /* at 0, 1, 2, 4, 8 … there is no room left */
         size_t cap = c->file_count == 0 ? 1 : 2 * c->file_count;
         struct slice *files = arena_alloc(log->arena, cap * sizeof(*files));
@@ -54,10 +64,13 @@ static void add_tree_path(struct log *log, struct slice path)
     if (path.len == sizeof(ATTRIBUTES_PATH) - 1 &&
         memcmp(path.data, ATTRIBUTES_PATH, path.len) == 0)
         return;
-    if (memchr(path.data, '/', path.len) == NULL)
-        add_file(log, (struct slice){arena_dup(arena, path.data, path.len), path.len});
-    else if (!log->first) /* what the image brought is no change */
-        add_file(log, path_shown(path, arena));
+    bool ours = memchr(path.data, '/', path.len) == NULL;
+    if (!ours && log->first) /* what the image brought is no change */
+        return;
+    if (!has_room(log, path.len))
+        return;
+    add_file(log, ours ? (struct slice){arena_dup(arena, path.data, path.len), path.len}
+                       : path_shown(path, arena));
 }
 
 /* Of the lines of a message: "Execution-Id: …", and the names of what git does not see. */
@@ -74,7 +87,7 @@ static void read_message(struct log *log, struct slice text)
         else if (len > sizeof(id) - 1 && memcmp(at, id, sizeof(id) - 1) == 0)
             c->id = arena_dup(log->arena, at + sizeof(id) - 1, len - (sizeof(id) - 1));
         else if (len > sizeof(attributes) - 1 &&
-                 memcmp(at, attributes, sizeof(attributes) - 1) == 0) {
+                 memcmp(at, attributes, sizeof(attributes) - 1) == 0 && has_room(log, 2 * len)) {
             const char *path = path_unescape(
                 (struct slice){at + sizeof(attributes) - 1, len - (sizeof(attributes) - 1)},
                 log->arena);
@@ -143,7 +156,7 @@ int repository_log(struct repository *r, size_t limit, size_t offset, struct are
         "--name-only", "--no-renames", "--root",
         "--no-color",  count,          skip,
         r->head,       "--",           NULL};
-    struct log log = {.arena = arena, .limit = limit + 1};
+    struct log log = {.arena = arena, .limit = limit + 1, .room = HISTORY_DIFF_BYTES_MAX};
     log.commits = arena_alloc(arena, (limit + 1) * sizeof(*log.commits));
     if (git_start(r->git, r->fd, argv, &git, err) < 0 || git_close_input(&git, err) < 0 ||
         read_log(&git, &log, err) < 0 || git_finish(&git, err) < 0)
