@@ -115,10 +115,16 @@ void histories_free(struct sandboxes *s)
 
 /* ---- one of them ---- */
 
+/* What was written now would be there for good. */
+static bool is_going(const struct sandbox *sb)
+{
+    return sb->gone || sb->status == SANDBOX_DELETING;
+}
+
 struct sandbox_history *history_of(struct sandbox *sb)
 {
     struct histories *all = sb->owner->histories;
-    if (!all->on || sb->gone)
+    if (!all->on || is_going(sb))
         return NULL;
     if (sb->history == NULL) {
         sb->history = calloc(1, sizeof(*sb->history));
@@ -139,6 +145,8 @@ int history_find(struct sandboxes *s, const char *workspace, const char *name,
     struct sandbox *sb = sandbox_find(s, workspace, name, err);
     if (sb == NULL)
         return -1;
+    if (s->histories->on && is_going(sb))
+        return error_set(err, ERROR_SANDBOX_NOT_FOUND, "sandbox \"%s\" is being deleted", sb->name);
     if (history_of(sb) == NULL)
         return error_set(err, ERROR_HISTORY_DISABLED, "no history is kept of \"%s\": %s", sb->name,
                          s->histories->why_off);
@@ -211,6 +219,7 @@ int history_open_repository(struct sandbox *sb, struct repository *ret_repositor
         log_warn("sandbox %s: its history was torn, and begins anew", sb->id);
     h->tidied = true;
     h->packs = ret_repository->packs;
+    h->bytes = ret_repository->bytes;
     memcpy(h->head, ret_repository->head, GIT_NAME_SIZE);
     h->known = true;
     return 0;
@@ -261,27 +270,44 @@ static int commit_once(struct sandbox *sb, struct repository *r,
     return history_commit_files(r, &source, request, arena, ret_manifest, ret_committed, err);
 }
 
-/* Packs are made one behind everybody's back, one sandbox at a time. */
+/* With the lock: git would drop what a commit that is being made has found in an old pack. */
+static int repack_now(struct sandbox *sb, struct error *err)
+{
+    struct histories *all = sb->owner->histories;
+    _cleanup_repository_ struct repository r = {.folder_fd = -1, .fd = -1};
+    if (repository_open(&all->git, all->dir_fd, sb->id, false, !sb->history->tidied, &r, err) < 0)
+        return -1;
+    for (int again = 1; r.fd >= 0 && again > 0;) {
+        if (repository_repack(&r, err) < 0)
+            return -1;
+        sb->history->packed_bytes = repository_size(&r);
+        again = sb->history->packed_bytes > HISTORY_REPOSITORY_MAX ? repository_forget_half(&r, err)
+                                                                   : 0;
+        if (again < 0)
+            return -1;
+    }
+    return 0;
+}
+
+/* Packs are made one behind everybody's back, one sandbox at a time. Whoever deletes the sandbox
+ * cancels it. */
 static void repack(void *arg)
 {
     struct sandbox *sb = arg;
     struct sandboxes *s = sb->owner;
-    struct histories *all = s->histories;
     struct error err = {0};
-    {
-        _cleanup_repository_ struct repository r = {.folder_fd = -1, .fd = -1};
-        int rc = repository_open(&all->git, all->dir_fd, sb->id, false, false, &r, &err);
-        for (int again = 1; rc == 0 && r.fd >= 0 && again > 0;) {
-            rc = repository_repack(&r, &err);
-            again = rc == 0 && repository_size(&r) > HISTORY_REPOSITORY_MAX
-                        ? repository_forget_half(&r, &err)
-                        : 0;
-            rc = again < 0 ? -1 : rc;
+    sb->history->packer = co_self(s->loop);
+    if (take(sb, &err) == 0) {
+        if (!is_going(sb) && repack_now(sb, &err) < 0) {
+            sb->history->tidied = false;
+            sb->history->packed_bytes = 0;
+            if (!is_going(sb))
+                log_warn("sandbox %s: packing its history: %s", sb->id, err.message);
         }
-        if (rc < 0 && !sb->gone && sb->status != SANDBOX_DELETING)
-            log_warn("sandbox %s: packing its history: %s", sb->id, err.message);
+        history_unlock(sb);
     }
-    all->repacking = false;
+    sb->history->packer = NULL;
+    s->histories->repacking = false;
     sandbox_drop(sb);
     if (--s->drivers == 0)
         co_cond_wake_all(&s->idle);
@@ -291,9 +317,13 @@ static void repack_if_due(struct sandbox *sb)
 {
     struct histories *all = sb->owner->histories;
     struct error err;
-    if (sb->history->packs < HISTORY_PACKS_MAX || all->repacking || sb->owner->closing)
+    struct sandbox_history *h = sb->history;
+    /* One that stayed large when it was packed is packed again when it has grown. */
+    bool large = h->bytes > HISTORY_REPOSITORY_MAX &&
+                 h->bytes > h->packed_bytes + HISTORY_REPOSITORY_MAX / 8;
+    if ((h->packs < HISTORY_PACKS_MAX && !large) || all->repacking || sb->owner->closing)
         return;
-    sb->history->packs = 0;
+    h->packs = 0;
     all->repacking = true;
     sandbox_hold(sb);
     sb->owner->drivers++;
@@ -302,6 +332,18 @@ static void repack_if_due(struct sandbox *sb)
         sb->owner->drivers--;
         sandbox_drop(sb);
     }
+}
+
+/* Packing makes it smaller: until then nothing is added. */
+static int refuse_large(struct sandbox *sb, struct error *err)
+{
+    struct sandbox_history *h = sb->history;
+    if (h->bytes <= 2 * (uint64_t)HISTORY_REPOSITORY_MAX)
+        return 0;
+    h->not_before_ms = loop_now(sb->owner->loop) + TOO_MUCH_MS;
+    repack_if_due(sb);
+    return error_set(err, ERROR_LIMIT_EXCEEDED,
+                     "the history is too large: it goes on when it has been packed");
 }
 
 int history_commit_now(struct sandbox *sb, struct repository *r, const char *execution,
@@ -319,6 +361,8 @@ int history_commit_now(struct sandbox *sb, struct repository *r, const char *exe
                                                    .created_ns =
                                                        (uint64_t)sb->created_ms * 1000000};
     h->settled = false;
+    if (refuse_large(sb, err) < 0)
+        return -1;
     int rc = commit_once(sb, r, &request, arena, ret_manifest, ret_committed, err);
     if (rc < 0 && err->code == ERROR_INTERNAL && repository_check(r, NULL) > 0) {
         log_warn("sandbox %s: its history was torn, and begins anew", sb->id);
@@ -328,6 +372,7 @@ int history_commit_now(struct sandbox *sb, struct repository *r, const char *exe
     }
     memcpy(h->head, r->head, GIT_NAME_SIZE);
     if (rc < 0) {
+        h->tidied = false; /* a git that was killed leaves what it had written */
         if (err->code == ERROR_LIMIT_EXCEEDED)
             h->not_before_ms = loop_now(sb->owner->loop) + TOO_MUCH_MS;
         return -1;
@@ -343,6 +388,8 @@ int history_commit_now(struct sandbox *sb, struct repository *r, const char *exe
 void history_remember(struct sandbox *sb, const char *execution, const char *commit)
 {
     struct error err;
+    if (is_going(sb))
+        return;
     if (executions_append(sb->owner->histories->dir_fd, sb->id, execution, commit, time_now_ms(),
                           &err) < 0)
         log_warn("sandbox %s: %s", sb->id, err.message);
@@ -396,7 +443,7 @@ static void look(void *arg)
     if (l->soon && !sb->history->hurry)
         co_cond_wait(s->loop, &sb->history->hurried, SOON_MS, &err);
     int rc = take(sb, &err);
-    if (rc == 0 && !sb->gone && sb->status != SANDBOX_DELETING)
+    if (rc == 0 && !is_going(sb))
         look_into(sb, l->execution);
     if (l->soon)
         sb->history->waiting = sb->history->hurry = false;
@@ -524,6 +571,8 @@ void history_forget(struct sandbox *sb)
     if (sb->history != NULL) {
         sb->history->hurry = true;
         co_cond_wake_all(&sb->history->hurried);
+        if (sb->history->packer != NULL)
+            co_cancel(sb->history->packer);
         if (take(sb, &err) == 0)
             history_unlock(sb);
     }
@@ -573,6 +622,10 @@ int history_begin_question(struct sandbox *sb, struct repository *ret_repository
     close_open_runs(sb);
     if (history_lock(sb, err) < 0)
         return -1;
+    if (is_going(sb)) {
+        history_unlock(sb);
+        return error_set(err, ERROR_SANDBOX_NOT_FOUND, "sandbox \"%s\" is being deleted", sb->name);
+    }
     if (history_open_repository(sb, ret_repository, err) < 0) {
         history_unlock(sb);
         return -1;

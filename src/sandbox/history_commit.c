@@ -17,6 +17,7 @@
 #include "base/cleanup.h"
 #include "base/limits.h"
 #include "base/timetext.h"
+#include "loop/co.h"
 #include "sandbox/file_tree.h"
 #include "sandbox/history_import.h"
 
@@ -26,6 +27,8 @@ enum {
     ATTRIBUTES_MAX = 64 << 20,
     ATTRIBUTE_LINES = 200, /* in a commit's message */
     MESSAGE_MAX = 1 << 20,
+    TURN_BYTES = 1 << 20, /* that are worked on before others have their turn */
+    ENTRY_BYTES = 256,    /* that an entry of a list counts for */
 };
 
 static const char readme[] = "# Sandbox\n\nThe history of this sandbox's files, a commit for each "
@@ -38,7 +41,8 @@ struct work {
     const struct history_commit_request *request;
     struct manifest *now, *before;
     struct import import;
-    uint64_t started_ns, total;
+    uint64_t started_ns, total, read_bytes;
+    size_t busy_bytes; /* since others had their turn */
     /* of the file that is being read */
     struct tracked *item;
     const struct tracked *was;
@@ -63,6 +67,23 @@ static struct tracked tracked_of(const struct history_entry *entry)
                             .inode = entry->inode};
 }
 
+/* A sandbox that has its bytes at hand would keep everybody else waiting. */
+static int take_turns(struct work *w, size_t bytes, struct error *err)
+{
+    w->busy_bytes += bytes;
+    if (w->busy_bytes < TURN_BYTES)
+        return 0;
+    w->busy_bytes = 0;
+    return co_sleep(w->r->git->loop, 0, err);
+}
+
+static int too_much(const struct work *w, struct error *err)
+{
+    return error_set(err, ERROR_LIMIT_EXCEEDED,
+                     "the tracked files are more than %llu MiB together, too much for a history",
+                     (unsigned long long)(w->request->total_max >> 20));
+}
+
 static int take_entry(void *ctx, const struct history_entry *entry, struct error *err)
 {
     struct work *w = ctx;
@@ -72,10 +93,7 @@ static int take_entry(void *ctx, const struct history_entry *entry, struct error
         return 0;
     w->total += item.type == FILE_REGULAR ? item.size : 0;
     if (w->total > w->request->total_max)
-        return error_set(
-            err, ERROR_LIMIT_EXCEEDED,
-            "the tracked files are more than %llu MiB together, too much for a history",
-            (unsigned long long)(w->request->total_max >> 20));
+        return too_much(w, err);
     item.first = item.ctime_ns < w->request->created_ns;
     if (item.type == FILE_SYMLINK) {
         item.target = arena_strdup(w->now->arena, entry->target);
@@ -84,7 +102,7 @@ static int take_entry(void *ctx, const struct history_entry *entry, struct error
     }
     /* A path that git could not have is left out, whatever made it. */
     history_manifest_add(w->now, &item, &ignored);
-    return 0;
+    return take_turns(w, ENTRY_BYTES, err);
 }
 
 /* Calls each() for every path of the two, in order; one of the items may be NULL. */
@@ -97,7 +115,8 @@ static int each_pair(struct work *w, pair_visit *each, struct error *err)
         int order = i == a->count   ? 1
                     : j == b->count ? -1
                                     : file_tree_compare(a->items[i].path, b->items[j].path);
-        if (each(w, order <= 0 ? &a->items[i] : NULL, order >= 0 ? &b->items[j] : NULL, err) < 0)
+        if (each(w, order <= 0 ? &a->items[i] : NULL, order >= 0 ? &b->items[j] : NULL, err) < 0 ||
+            take_turns(w, ENTRY_BYTES, err) < 0)
             return -1;
         i += order <= 0;
         j += order >= 0;
@@ -129,6 +148,10 @@ static int content_begin(void *ctx, const struct history_entry *entry, struct er
         w->item->size = UINT64_MAX;
         return 0;
     }
+    /* What was listed may have been less. */
+    w->read_bytes += entry->size;
+    if (w->read_bytes > w->request->total_max)
+        return too_much(w, err);
     const char *path = w->item->path;
     bool first = w->item->first && entry->ctime_ns < w->request->created_ns;
     *w->item = tracked_of(entry);
@@ -149,10 +172,12 @@ static int content_data(void *ctx, struct slice data, struct error *err)
         return error_set(err, ERROR_UNAVAILABLE, "the sandbox sent more of a file than there is");
     w->left -= data.len;
     sha1_add(&w->sha1, data.data, data.len);
-    if (w->passing)
-        return import_blob_data(&w->import, data, err);
-    buf_add(&w->held, data.data, data.len);
-    return buf_check(&w->held, "a file", err);
+    if (!w->passing)
+        buf_add(&w->held, data.data, data.len);
+    if (w->passing ? import_blob_data(&w->import, data, err) < 0
+                   : buf_check(&w->held, "a file", err) < 0)
+        return -1;
+    return take_turns(w, data.len, err);
 }
 
 static int content_end(void *ctx, bool torn, struct error *err)
@@ -429,6 +454,11 @@ static bool has_files(const struct manifest *m)
     return false;
 }
 
+static void sort_on_worker(void *arg)
+{
+    history_manifest_sort(arg);
+}
+
 static int compare_and_commit(struct work *w, struct arena *arena,
                               struct history_committed *committed, struct error *err)
 {
@@ -438,7 +468,7 @@ static int compare_and_commit(struct work *w, struct arena *arena,
     if (repository_manifest(w->r, w->before, err) < 0 ||
         w->source->list(w->source->ctx, take_entry, w, err) < 0)
         return -1;
-    history_manifest_sort(w->now);
+    workers_run(w->r->git->workers, sort_on_worker, w->now);
     bool wanted = w->r->head[0] != '\0' || w->request->execution == NULL ||
                   w->request->even_empty || has_files(w->now);
     if (!wanted)
@@ -446,9 +476,8 @@ static int compare_and_commit(struct work *w, struct arena *arena,
     if (repository_make(w->r, err) < 0)
         return -1;
     w->import.repository_fd = w->r->fd;
-    each_pair(w, keep_blob, NULL);
-    if (read_changed(w, arena, err) < 0 || commit_found(w, arena, committed, err) < 0 ||
-        import_end(&w->import, err) < 0)
+    if (each_pair(w, keep_blob, err) < 0 || read_changed(w, arena, err) < 0 ||
+        commit_found(w, arena, committed, err) < 0 || import_end(&w->import, err) < 0)
         return -1;
     if (w->import.commit[0] != '\0')
         memcpy(w->r->head, w->import.commit, GIT_NAME_SIZE);

@@ -181,6 +181,8 @@ int git_start(struct git_program *program, int repository_fd, const char *const 
         return -1;
     }
     *ret_git = (struct git){.loop = program->loop,
+                            .workers = program->workers,
+                            .patience_ms = PATIENCE_MS,
                             .pid = start.pid,
                             .in = in[1],
                             .out = out[0],
@@ -199,7 +201,7 @@ static int write_all(struct git *git, const void *data, size_t len, struct error
     struct error why = {0}, words = {0};
     if (git->in < 0)
         return error_set(err, ERROR_INTERNAL, "git: its input was closed");
-    if (net_write(git->loop, git->in, data, len, PATIENCE_MS, &why) == 0)
+    if (net_write(git->loop, git->in, data, len, git->patience_ms, &why) == 0)
         return 0;
     if (why.sys == EPIPE || why.sys == ECONNRESET) {
         cleanup_fd(&git->in);
@@ -255,7 +257,7 @@ static int receive(struct git *git, struct error *err)
     char *to = buf_reserve(&git->received, CHUNK);
     if (to == NULL)
         return buf_check(&git->received, "what git says", err);
-    ssize_t n = net_read(git->loop, git->out, to, CHUNK, PATIENCE_MS, err);
+    ssize_t n = net_read(git->loop, git->out, to, CHUNK, git->patience_ms, err);
     if (n < 0)
         return -1;
     buf_commit(&git->received, (size_t)n);
@@ -351,7 +353,7 @@ int git_finish(struct git *git, struct error *err)
             return -1;
     while (dropped.len > 0);
     /* Without a pidfd (an old kernel) its closed output has to do: nothing of it is left to do. */
-    if (git->pidfd >= 0 && co_wait_fd(git->loop, git->pidfd, EPOLLIN, PATIENCE_MS, err) < 0)
+    if (git->pidfd >= 0 && co_wait_fd(git->loop, git->pidfd, EPOLLIN, git->patience_ms, err) < 0)
         return -1;
     int status = 0;
     while (waitpid(git->pid, &status, 0) < 0 && errno == EINTR)
@@ -362,14 +364,21 @@ int git_finish(struct git *git, struct error *err)
     return rc;
 }
 
+static void reap_on_worker(void *arg)
+{
+    const pid_t *pid = arg;
+    while (waitpid(*pid, NULL, 0) < 0 && errno == EINTR)
+        ;
+}
+
 void git_end(struct git *git)
 {
     if (git->loop == NULL)
         return;
     if (git->pid > 0) {
         kill(git->pid, SIGKILL);
-        while (waitpid(git->pid, NULL, 0) < 0 && errno == EINTR)
-            ;
+        /* One that is in the middle of writing to a slow disk takes its time to die. */
+        workers_run(git->workers, reap_on_worker, &git->pid);
     }
     release(git);
 }

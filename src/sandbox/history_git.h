@@ -33,10 +33,12 @@ int git_program_find(char out[256], struct error *err);
 
 struct git { /* a child; start from a zeroed struct and git_end() it */
     struct loop *loop;
+    struct workers *workers;
     pid_t pid;   /* 0: none */
     int in, out; /* its stdin and stdout; -1: closed */
     int pidfd;
     int messages;        /* what it says on stderr */
+    int64_t patience_ms; /* without a byte moving */
     bool quiet;          /* its end is not worth a word: somebody else has ended it */
     struct buf pending;  /* to be written */
     struct buf received; /* read, and not taken yet */

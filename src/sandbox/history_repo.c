@@ -21,6 +21,8 @@ enum {
     MANIFEST_MAX = 256 << 20,
     READ_SIZE = 1 << 20,
     ATTRIBUTES_MAX = 64 << 20,
+    LARGE = 256 << 20, /* bytes of a repository */
+    REPACK_MS = 10 * 60 * 1000,
 };
 
 static const char repository_name[] = "repository";
@@ -57,7 +59,8 @@ static void remove_matching(int fd, const char *folder, const char *begin, const
     while (dir != NULL && (entry = readdir(dir)) != NULL) {
         size_t len = strlen(entry->d_name), tail = strlen(end);
         if (strncmp(entry->d_name, begin, strlen(begin)) == 0 && len >= tail &&
-            strcmp(entry->d_name + len - tail, end) == 0 && entry->d_name[0] != '.')
+            strcmp(entry->d_name + len - tail, end) == 0 && strcmp(entry->d_name, ".") != 0 &&
+            strcmp(entry->d_name, "..") != 0)
             unlinkat(dirfd(dir), entry->d_name, 0);
     }
 }
@@ -72,6 +75,7 @@ static void tidy_up(int fd)
     remove_matching(fd, "objects/pack", ".tmp", "");
 }
 
+/* Not those that are being written. */
 static unsigned count_packs(int fd, uint64_t *bytes)
 {
     unsigned count = 0;
@@ -83,6 +87,8 @@ static unsigned count_packs(int fd, uint64_t *bytes)
     while (dir != NULL && (entry = readdir(dir)) != NULL) {
         struct stat st;
         const char *dot = strrchr(entry->d_name, '.');
+        if (entry->d_name[0] == '.' || strncmp(entry->d_name, "tmp_", 4) == 0)
+            continue;
         count += dot != NULL && strcmp(dot, ".pack") == 0;
         if (bytes != NULL && fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
             S_ISREG(st.st_mode))
@@ -122,7 +128,7 @@ static void open_on_worker(void *arg)
         tidy_up(r->fd);
     if (r->fd >= 0) {
         o->rc = read_head(r->fd, r->head, o->err);
-        r->packs = count_packs(r->fd, NULL);
+        r->packs = count_packs(r->fd, &r->bytes);
     }
 }
 
@@ -417,17 +423,6 @@ int repository_tree(struct repository *r, const char *commit, struct manifest *r
 
 /* ---- its size ---- */
 
-int repository_repack(struct repository *r, struct error *err)
-{
-    char line[256];
-    const char *const argv[] = {"-c",     "pack.windowMemory=64m",
-                                "-c",     "repack.writeBitmaps=false",
-                                "repack", "-a",
-                                "-d",     "-q",
-                                NULL};
-    return git_line(r->git, r->fd, argv, line, sizeof(line), err);
-}
-
 struct measuring {
     int fd;
     uint64_t bytes;
@@ -444,6 +439,22 @@ uint64_t repository_size(struct repository *r)
     struct measuring m = {r->fd, 0};
     workers_run(r->git->workers, measure_on_worker, &m);
     return m.bytes;
+}
+
+int repository_repack(struct repository *r, struct error *err)
+{
+    _cleanup_git_ struct git git = {0};
+    /* Looking for what is alike takes minutes in a large one; everybody waits meanwhile. */
+    const char *window = repository_size(r) > LARGE ? "--window=0" : "--window=10";
+    const char *const argv[] = {"-c",     "pack.windowMemory=64m",
+                                "-c",     "repack.writeBitmaps=false",
+                                "repack", "-a",
+                                "-d",     "-q",
+                                window,   NULL};
+    if (git_start(r->git, r->fd, argv, &git, err) < 0)
+        return -1;
+    git.patience_ms = REPACK_MS; /* it says nothing until it is done */
+    return git_finish(&git, err);
 }
 
 /* git takes a commit that is named in this file for one without a parent. */

@@ -28,6 +28,7 @@ struct repository { /* start from a zeroed struct; repository_close() it */
     int fd;                   /* the bare one; -1: there is none yet */
     char head[GIT_NAME_SIZE]; /* "": there is no commit yet */
     unsigned packs;           /* when it was opened; each commit adds one */
+    uint64_t bytes;           /* of them, likewise */
 };
 
 /* Opens it, made if it is missing and `make`. Without `make` a folder that is not there is

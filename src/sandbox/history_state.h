@@ -33,6 +33,9 @@ struct sandbox_history {
     bool known;            /* head is */
     char head[GIT_NAME_SIZE];
     unsigned packs;
+    uint64_t bytes, packed_bytes; /* of all packs, and of those that were left the last time that
+ they were made one */
+    struct co *packer;            /* who does that, or waits to; NULL: nobody */
     char open[HISTORY_OPEN_MAX][EXECUTION_ID_SIZE]; /* executions that nobody waits for */
     unsigned open_count;
 };

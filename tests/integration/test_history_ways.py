@@ -127,3 +127,30 @@ def test_nothing_waits_for_itself_when_commands_end_during_a_commit(server):
     assert box.request("POST", "/rollback", {"executionId": first}).status == 200
     assert box.run("ls").split() == ["way"]
     box.delete()
+
+
+def test_many_packs_become_one_and_all_goes_with_the_sandbox(server_factory):
+    """Also when somebody asks for the history of what is being deleted."""
+    server = server_factory()
+    box = server.create()
+    for i in range(55):
+        box.run(f"echo {i} > way")
+    folder, = (server.data / "history").iterdir()
+    wait_until(lambda: len(list(folder.glob("repository/objects/pack/*.pack"))) < 10, 30, "the packing")
+    answer = box.request("GET", "/history?limit=100").json()["history"]
+    assert len(answer) == 56 and answer[0]["files"] == ["way"], answer
+    asked = []
+
+    def ask():
+        while not asked or asked[-1] == 200:
+            asked.append(box.request("GET", "/history").status)
+
+    threads = [threading.Thread(target=ask, daemon=True) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    box.delete()
+    for thread in threads:
+        thread.join(30)
+    assert set(asked) <= {200, 404}, asked
+    wait_until(lambda: not folder.exists(), 30, "its history to go")
+    assert not list((server.data / "history").iterdir())

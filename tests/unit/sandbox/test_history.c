@@ -38,6 +38,7 @@ struct fake_file {
 struct fake {
     struct fake_file files[32];
     size_t count, reads;
+    bool lies; /* says that they are empty when they are listed */
 };
 
 static size_t length(const struct fake_file *f)
@@ -64,6 +65,8 @@ static int fake_list(void *ctx, history_visit *visit, void *visit_ctx, struct er
     struct fake *fake = ctx;
     for (size_t i = 0; i < fake->count; i++) {
         struct history_entry entry = entry_of(&fake->files[i]);
+        if (fake->lies)
+            entry.size = 0;
         if (visit(visit_ctx, &entry, err) < 0)
             return -1;
     }
@@ -450,7 +453,8 @@ static void torn(struct place *p)
     assert_true(commit(p, &fake, "exec_00000001"));
     static const char *const left[] = {"box/repository/refs/heads/main.lock",
                                        "box/repository/fast_import_crash_12",
-                                       "box/repository/objects/pack/tmp_pack_abc"};
+                                       "box/repository/objects/pack/tmp_pack_abc",
+                                       "box/repository/objects/pack/.tmp-1-pack-abc.pack"};
     for (size_t i = 0; i < sizeof(left) / sizeof(left[0]); i++)
         close(openat(p->fd, left[i], O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
     fake_put(&fake, "/workspace/two", FILE_REGULAR, 0644, "2\n");
@@ -481,6 +485,12 @@ static void torn(struct place *p)
     repository_close(&r);
     assert_true(commit(p, &fake, "exec_00000003"));
     assert_int_equal(log_of(p, 10, 0).count, 2);
+    char name[GIT_NAME_SIZE];
+    open_repository(p, "box", &r);
+    assert_int_equal(repository_resolve(&r, "exec_00000003", name, &err), 0);
+    assert_int_equal(repository_resolve(&r, "exec_00000002", name, &err), -1);
+    assert_int_equal(err.code, ERROR_EXECUTION_NOT_FOUND);
+    repository_close(&r);
 }
 
 /* A git that cannot be started, or is killed, says nothing about the repository. */
@@ -515,6 +525,61 @@ static void no_git(struct place *p)
     assert_int_equal(repository_check(&r, &err), 0);
     repository_close(&r);
     assert_int_equal(log_of(p, 10, 0).count, 2);
+}
+
+/* A sandbox that lists less than it sends is held to what all of it may be, too. */
+static void liar(struct place *p)
+{
+    struct fake fake = {.lies = true};
+    struct repository r;
+    struct error err = {0};
+    struct history_committed committed = {0};
+    struct manifest m;
+    const struct history_source source = {&fake, fake_list, fake_read};
+    const struct history_commit_request request = {
+        .execution = "exec_00000001", .message = "x", .file_max = 1000, .total_max = 30};
+    seed_files(&fake); /* 25 bytes */
+    fake_put(&fake, "/workspace/more", FILE_REGULAR, 0644, "123456");
+    history_manifest_init(&m);
+    open_repository(p, "box", &r);
+    assert_int_equal(history_commit_files(&r, &source, &request, p->arena, &m, &committed, &err),
+                     -1);
+    assert_int_equal(err.code, ERROR_LIMIT_EXCEEDED);
+    history_manifest_release(&m);
+    repository_close(&r);
+}
+
+/* A page of commits has room for so many bytes of names; those that have none say so. */
+static void long_names(struct place *p)
+{
+    enum { NAMES = 30, COMMITS = 145, LONG = 4000 };
+    char *names[NAMES];
+    struct fake fake = {0};
+    char id[EXECUTION_ID_SIZE];
+    char text[16];
+    seed_files(&fake);
+    for (size_t i = 0; i < NAMES; i++) {
+        names[i] = arena_alloc(p->arena, LONG + 1);
+        memset(names[i], 'x', LONG);
+        names[i][LONG] = '\0';
+        int at = snprintf(names[i], LONG, "/workspace/%02zu", i);
+        names[i][at] = 'x';
+        for (size_t n = 200; n < LONG; n += 200)
+            names[i][n] = '/';
+    }
+    for (unsigned c = 1; c <= COMMITS; c++) {
+        snprintf(id, sizeof(id), "exec_%08x", c);
+        snprintf(text, sizeof(text), "%u\n", c);
+        for (size_t i = 0; i < NAMES; i++)
+            fake_put(&fake, names[i], FILE_REGULAR, 0644, text);
+        assert_true(commit(p, &fake, id));
+    }
+    struct history_page page = log_of(p, 1000, 0);
+    assert_int_equal(page.count, COMMITS + 1);
+    assert_int_equal(page.commits[0].file_count, NAMES);
+    assert_false(page.commits[0].files_cut);
+    assert_true(page.commits[COMMITS - 1].files_cut);
+    assert_string_equal(page.commits[COMMITS - 1].id, "exec_00000001");
 }
 
 /* Second ones, and packing. */
@@ -600,6 +665,8 @@ TEST(image_files)
 TEST(ids)
 TEST(torn)
 TEST(no_git)
+TEST(liar)
+TEST(long_names)
 TEST(folders)
 TEST(large)
 
@@ -610,7 +677,8 @@ int main(void)
         cmocka_unit_test(test_everything), cmocka_unit_test(test_lost_manifest),
         cmocka_unit_test(test_turns),      cmocka_unit_test(test_image_files),
         cmocka_unit_test(test_ids),        cmocka_unit_test(test_torn),
-        cmocka_unit_test(test_no_git),     cmocka_unit_test(test_folders),
+        cmocka_unit_test(test_no_git),     cmocka_unit_test(test_liar),
+        cmocka_unit_test(test_long_names), cmocka_unit_test(test_folders),
         cmocka_unit_test(test_large),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
