@@ -26,8 +26,11 @@ int sandbox_running(struct sandboxes *s, const char *workspace, const char *name
     if (sb == NULL)
         return -1;
     sandbox_hold(sb);
-    sandbox_used(sb);
-    if (sandbox_go_on_for_use(sb, err) < 0)
+    /* A look at its files for its history is nobody's use of it: it wakes nothing. */
+    bool used = !history_is_looking(sb);
+    if (used)
+        sandbox_used(sb);
+    if (used && sandbox_go_on_for_use(sb, err) < 0)
         return -1;
     while (sandbox_comes_up(sb))
         if (co_cond_wait(s->loop, &sb->changed, BECOMES_READY_MS, err) < 0)
@@ -44,7 +47,8 @@ int sandbox_running(struct sandboxes *s, const char *workspace, const char *name
     }
     if (history_settle(sb, err) < 0)
         return -1;
-    tally_action(sb);
+    if (used)
+        tally_action(sb);
     *ret_sandbox = steal_ptr(sb);
     return 0;
 }

@@ -501,10 +501,16 @@ static bool is_open(const struct sandbox_history *h, const char *execution)
     return false;
 }
 
+bool history_is_looking(const struct sandbox *sb)
+{
+    return sb->history != NULL && sb->history->holder != NULL &&
+           sb->history->holder == co_self(sb->owner->loop);
+}
+
 int history_settle(struct sandbox *sb, struct error *err)
 {
     const struct sandbox_history *h = sb->history;
-    if (h == NULL || !h->waiting || h->holder == co_self(sb->owner->loop))
+    if (h == NULL || !h->waiting || history_is_looking(sb))
         return 0;
     return hurry(sb, err);
 }

@@ -81,6 +81,8 @@ void histories_start(struct sandboxes *s);
 
 /* Before anybody has business with what is in it: what has to be looked into is looked into. */
 int history_settle(struct sandbox *sb, struct error *err);
+/* Whether the running coroutine is one that looks at, or changes, its files for its history. */
+bool history_is_looking(const struct sandbox *sb);
 /* One has begun that nobody waits for. */
 void history_run_started(struct sandbox *sb, const char *execution);
 /* It has ended; see history_run_end(). */
