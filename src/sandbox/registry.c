@@ -362,8 +362,9 @@ void sandbox_info(const struct sandbox *sb, struct arena *arena, struct sandbox_
  */
 static const char *event_word(const char *text)
 {
-    static const char *const words[] = {"CREATE", "START",  "STOP",   "DELETE",  "CLONE",  "RESUME",
-                                        "UPDATE", "RESIZE", "EXPIRE", "SUCCESS", "FAILURE"};
+    static const char *const words[] = {"CREATE", "START",  "STOP",    "DELETE",
+                                        "CLONE",  "PAUSE",  "RESUME",  "UPDATE",
+                                        "RESIZE", "EXPIRE", "SUCCESS", "FAILURE"};
     for (size_t i = 0; i < ARRAY_LEN(words); i++)
         if (strcmp(words[i], text) == 0)
             return words[i];
