@@ -12,6 +12,6 @@ void history_page_json(struct arena *arena, yyjson_mut_doc *doc, yyjson_mut_val 
                        const struct history_page *page);
 /* "diff": {path: text}, and "truncated" when something was too much. */
 void history_diff_json(yyjson_mut_doc *doc, yyjson_mut_val *root, const struct history_diff *diff);
-/* "files", and "filesTruncated". */
-void history_files_json(yyjson_mut_doc *doc, yyjson_mut_val *root, const struct slice *files,
-                        size_t count, bool cut);
+/* id, executionId, commitId, "savedAs" when something was committed first, "files". */
+void history_rollback_json(yyjson_mut_doc *doc, yyjson_mut_val *root,
+                           const struct history_rollback *done);

@@ -6,6 +6,7 @@
  */
 
 #include "base/log.h"
+#include "base/utf8.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -84,30 +85,6 @@ static void add_hex(struct line *line, const uint8_t *bytes, size_t count)
     static const char digits[] = "0123456789abcdef";
     for (size_t i = 0; i < count; i++)
         add(line, (char[]){digits[bytes[i] >> 4], digits[bytes[i] & 15]}, 2);
-}
-
-/* The length of the UTF-8 sequence at text (NUL-terminated); 0: it is none. */
-static size_t utf8_len(const unsigned char *text)
-{
-    static const struct {
-        unsigned char mask, lead, len;
-        unsigned least;
-    } forms[] = {{0xe0, 0xc0, 2, 0x80}, {0xf0, 0xe0, 3, 0x800}, {0xf8, 0xf0, 4, 0x10000}};
-    if (text[0] < 0x80)
-        return 1;
-    for (size_t i = 0; i < sizeof(forms) / sizeof(forms[0]); i++) {
-        if ((text[0] & forms[i].mask) != forms[i].lead)
-            continue;
-        unsigned point = (unsigned)(text[0] & ~forms[i].mask);
-        for (size_t n = 1; n < forms[i].len; n++) {
-            if ((text[n] & 0xc0) != 0x80)
-                return 0;
-            point = point << 6 | (text[n] & 0x3f);
-        }
-        bool surrogate = point >= 0xd800 && point <= 0xdfff;
-        return point < forms[i].least || point > 0x10ffff || surrogate ? 0 : forms[i].len;
-    }
-    return 0;
 }
 
 /* Whole characters only, so that a line that is cut is still JSON. */

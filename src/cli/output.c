@@ -71,12 +71,19 @@ int output_json(const yyjson_val *value, struct error *err)
     return output_bytes(STDOUT_FILENO, "\n", 1, err);
 }
 
-int output_message(yyjson_val *root, struct error *err)
+int output_member(yyjson_val *root, const char *pointer, bool json, struct error *err)
 {
+    if (json)
+        return output_json(root, err);
     _cleanup_buf_ struct buf out = BUF_INIT(OUTPUT_MAX);
-    text_add_plain(&out, client_text(root, "/message"));
+    text_add_plain(&out, client_text(root, pointer));
     buf_addc(&out, '\n');
     return output_buf(&out, err);
+}
+
+int output_message(yyjson_val *root, struct error *err)
+{
+    return output_member(root, "/message", false, err);
 }
 
 void output_more(yyjson_val *root, yyjson_val *list)

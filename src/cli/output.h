@@ -23,6 +23,8 @@ struct table;
 int output_table(const struct table *table, struct error *err);
 /* A document or part of one to stdout, indented, with a line break at the end. */
 int output_json(const yyjson_val *value, struct error *err);
+/* One text of an answer alone on a line, for $(…); all of the answer when that is wanted. */
+int output_member(yyjson_val *root, const char *pointer, bool json, struct error *err);
 /* What an answer says in words, a line of it. */
 int output_message(yyjson_val *root, struct error *err);
 /* On stderr: that an answer's list is only a part, where it is. */

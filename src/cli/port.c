@@ -149,23 +149,12 @@ int verb_port_update(struct invocation *inv, int *ret_status, struct error *err)
     return print_one(inv, root, err);
 }
 
-static int print_line(struct invocation *inv, yyjson_val *root, const char *pointer,
-                      struct error *err)
-{
-    if (inv->json)
-        return output_json(root, err);
-    _cleanup_buf_ struct buf out = BUF_INIT(OUTPUT_MAX);
-    text_add_plain(&out, client_text(root, pointer));
-    buf_addc(&out, '\n');
-    return output_buf(&out, err);
-}
-
 int verb_port_unpublish(struct invocation *inv, int *ret_status, struct error *err)
 {
     yyjson_val *root;
     if (call(inv, "DELETE", true, "", NULL, &root, err) < 0)
         return -1;
-    return print_line(inv, root, "/message", err);
+    return output_member(root, "/message", inv->json, err);
 }
 
 /* The token alone, for $(…); with --link an address. */
@@ -179,7 +168,7 @@ int verb_port_token(struct invocation *inv, int *ret_status, struct error *err)
         yyjson_mut_obj_add_str(doc, object, "expiresIn", span);
     if (call(inv, "POST", true, "/tokens", doc, &root, err) < 0)
         return -1;
-    return print_line(inv, root, args_flag(inv->args, "link") ? "/url" : "/token", err);
+    return output_member(root, args_flag(inv->args, "link") ? "/url" : "/token", inv->json, err);
 }
 
 int verb_port_revoke(struct invocation *inv, int *ret_status, struct error *err)
@@ -187,5 +176,5 @@ int verb_port_revoke(struct invocation *inv, int *ret_status, struct error *err)
     yyjson_val *root;
     if (call(inv, "DELETE", true, "/tokens", NULL, &root, err) < 0)
         return -1;
-    return print_line(inv, root, "/message", err);
+    return output_member(root, "/message", inv->json, err);
 }

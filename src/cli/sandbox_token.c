@@ -19,17 +19,6 @@ static int call(struct invocation *inv, const char *method, yyjson_mut_doc *body
     return client_json(inv->client, method, &target, body, 0, ret_root, err);
 }
 
-static int print_line(struct invocation *inv, yyjson_val *root, const char *pointer,
-                      struct error *err)
-{
-    if (inv->json)
-        return output_json(root, err);
-    _cleanup_buf_ struct buf out = BUF_INIT(OUTPUT_MAX);
-    text_add_plain(&out, client_text(root, pointer));
-    buf_addc(&out, '\n');
-    return output_buf(&out, err);
-}
-
 /* The token alone, for $(…). */
 int verb_sandbox_token(struct invocation *inv, int *ret_status, struct error *err)
 {
@@ -44,7 +33,7 @@ int verb_sandbox_token(struct invocation *inv, int *ret_status, struct error *er
         yyjson_mut_arr_add_str(doc, yyjson_mut_obj_add_arr(doc, object, "scopes"), scope);
     if (call(inv, "POST", doc, &root, err) < 0)
         return -1;
-    return print_line(inv, root, "/token", err);
+    return output_member(root, "/token", inv->json, err);
 }
 
 int verb_sandbox_revoke(struct invocation *inv, int *ret_status, struct error *err)
@@ -52,5 +41,5 @@ int verb_sandbox_revoke(struct invocation *inv, int *ret_status, struct error *e
     yyjson_val *root;
     if (call(inv, "DELETE", NULL, &root, err) < 0)
         return -1;
-    return print_line(inv, root, "/message", err);
+    return output_member(root, "/message", inv->json, err);
 }

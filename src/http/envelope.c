@@ -6,32 +6,8 @@
  */
 
 #include "base/cleanup.h"
+#include "base/utf8.h"
 #include "http/conn.h"
-
-/* The length of the UTF-8 sequence at text (NUL-terminated); 0: it is none. */
-static size_t utf8_len(const unsigned char *text)
-{
-    static const struct {
-        unsigned char mask, lead;
-        size_t len;
-        unsigned least;
-    } forms[] = {{0xe0, 0xc0, 2, 0x80}, {0xf0, 0xe0, 3, 0x800}, {0xf8, 0xf0, 4, 0x10000}};
-    if (text[0] < 0x80)
-        return 1;
-    for (size_t i = 0; i < ARRAY_LEN(forms); i++) {
-        if ((text[0] & forms[i].mask) != forms[i].lead)
-            continue;
-        unsigned point = (unsigned)(text[0] & ~forms[i].mask);
-        for (size_t n = 1; n < forms[i].len; n++) {
-            if ((text[n] & 0xc0) != 0x80)
-                return 0;
-            point = point << 6 | (text[n] & 0x3f);
-        }
-        bool surrogate = point >= 0xd800 && point <= 0xdfff;
-        return point < forms[i].least || point > 0x10ffff || surrogate ? 0 : forms[i].len;
-    }
-    return 0;
-}
 
 static void add_json_text(struct buf *b, const char *str)
 {

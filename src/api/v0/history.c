@@ -106,11 +106,6 @@ int v0_history_rollback(struct http_exchange *x, const struct route_params *para
     yyjson_mut_val *root;
     yyjson_mut_doc *doc = api_json_new(arena, &root);
     yyjson_mut_obj_add_str(doc, root, "status", "success");
-    yyjson_mut_obj_add_strcpy(doc, root, "id", done.execution);
-    yyjson_mut_obj_add_str(doc, root, "executionId", done.target);
-    yyjson_mut_obj_add_str(doc, root, "commitId", done.commit);
-    if (done.saved != NULL)
-        yyjson_mut_obj_add_str(doc, root, "savedAs", done.saved);
-    history_files_json(doc, root, done.files, done.file_count, done.files_cut);
+    history_rollback_json(doc, root, &done);
     return api_reply_json(x, 200, doc, err);
 }
