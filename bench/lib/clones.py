@@ -44,11 +44,19 @@ class Api:
 
     def call(self, method, path, body=None):
         self.connection.request(method, path, None if body is None else json.dumps(body), self.headers)
+        return json.loads(self._answer(method, path))
+
+    def get(self, path):
+        """What is there, as its bytes."""
+        self.connection.request("GET", path, None, self.headers)
+        return self._answer("GET", path)
+
+    def _answer(self, method, path):
         answer = self.connection.getresponse()
         text = answer.read()
         if answer.status >= 400:
             raise Failed("%s %s: %d %s" % (method, path, answer.status, text.decode()[:300]))
-        return json.loads(text)
+        return text
 
     def run(self, name, command):
         done = self.call("POST", "/v0/sandbox/%s/process" % name,

@@ -8,10 +8,9 @@ import http.client
 import os
 import shutil
 import subprocess
-import time
 
 from .program import Failed, Program
-from .server import free_port
+from .server import await_answer, free_port
 
 BIG = 64 << 20
 NGINX = """
@@ -58,7 +57,7 @@ class Hops:
 
     def _spawn(self, argv, port):
         self.running.append(subprocess.Popen(argv, stdin=subprocess.DEVNULL))
-        _await("127.0.0.1:%d" % port, "/small", {})
+        await_answer("127.0.0.1:%d" % port, "/small", {})
 
     def _start_nginx(self, app):
         port = free_port()
@@ -80,7 +79,7 @@ class Hops:
                    box + "/filesystem/tmp/app?permissions=0755", binary, 200)
         self._call(fields, "POST", box + "/process",
                    b'{"command": "exec /tmp/app 8000", "waitForCompletion": false}', 200)
-        _await(self.server.address, box + "/port/8000/small", fields)
+        await_answer(self.server.address, box + "/port/8000/small", fields)
         self._part("ours", self.server.address, box + "/port/8000", "X-Api-Key: " + key)
 
     def _call(self, fields, method, path, body, status):
@@ -113,20 +112,3 @@ class Hops:
         for process in reversed(self.running):
             process.terminate()
             process.wait()
-
-
-def _await(address, path, fields):
-    deadline = time.monotonic() + 30
-    while True:
-        connection = http.client.HTTPConnection(address, timeout=5)
-        try:
-            connection.request("GET", path, headers=fields)
-            if connection.getresponse().status == 200:
-                return
-        except OSError:
-            pass
-        finally:
-            connection.close()
-        if time.monotonic() > deadline:
-            raise Failed("%s%s does not answer" % (address, path))
-        time.sleep(0.02)

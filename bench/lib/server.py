@@ -19,11 +19,32 @@ def free_port():
         return probe.getsockname()[1]
 
 
-class Server:
-    """with Server("build/cella", folder) as server: server.address, server.key_file"""
+def await_answer(address, path, fields):
+    """Returns once a GET of the path is answered with 200."""
+    deadline = time.monotonic() + START_SECONDS
+    while True:
+        connection = http.client.HTTPConnection(address, timeout=5)
+        try:
+            connection.request("GET", path, headers=fields)
+            if connection.getresponse().status == 200:
+                return
+        except (OSError, http.client.HTTPException):
+            pass
+        finally:
+            connection.close()
+        if time.monotonic() > deadline:
+            raise Failed("%s%s does not answer" % (address, path))
+        time.sleep(0.02)
 
-    def __init__(self, program, data, *options):
+
+class Server:
+    """with Server("build/cella", folder) as server: server.address, server.key_file
+
+    With a core, it and its sandboxes run there and nowhere else."""
+
+    def __init__(self, program, data, *options, core=None):
         self.program = program
+        self.pinned = () if core is None else ("taskset", "-c", str(core))
         self.data = data
         self.options = options
         self.address = "127.0.0.1:%d" % free_port()
@@ -35,7 +56,7 @@ class Server:
         self.log = self.data + ".log"
         with open(self.log, "wb") as log:
             self.process = subprocess.Popen(
-                [self.program, "server", "--listen", self.address, "--data", self.data,
+                [*self.pinned, self.program, "server", "--listen", self.address, "--data", self.data,
                  *self.options, *self._overcommit()],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
         try:

@@ -3,7 +3,8 @@
 connection, does one kind of thing over and over, and measures every request. A kind is a class of routes.
 
 Clients are processes because their own waiting must not be measured: threads of one Python share a lock,
-and one that is late would make the server look so."""
+and one that is late would make the server look so. Each is a session of its own for the same reason: the
+kernel shares a core out among sessions first, and ten clients in one would get no more than the server."""
 
 import collections
 import contextlib
@@ -169,6 +170,7 @@ KINDS = {"read": reading, "list": listing, "exec": executing, "file": filing, "s
 
 def client_main(server, box, kind, number, begin, end, results):
     """In a process of its own. What it found goes through the pipe as one piece."""
+    os.setsid()
     times, limited, errors, once = [], 0, [], None
     while time.monotonic() < end and len(errors) < 20:
         try:
