@@ -19,6 +19,7 @@
  *     network/<id>   what a sandbox tried to reach, as much as fits into a fixed size
  *   history/       belongs to the user that cellad runs as
  *     <id>/          what became of a sandbox's files: sandbox/history_repo.h
+ *     journal        the newest executions of all of them: sandbox/history_journal.h
  *   run/           0750 root:cella
  *     warden.sock    where the warden listens
  *     egress.sock    where the egress process takes policies
@@ -47,6 +48,7 @@
 #define LAYOUT_METRICS            "db/metrics"
 #define LAYOUT_NETWORK_LOGS       "db/network"
 #define LAYOUT_HISTORY            "history"
+#define LAYOUT_HISTORY_JOURNAL    "journal" /* in it; too short for a sandbox's id */
 #define LAYOUT_RUN                "run"
 #define LAYOUT_WARDEN_SOCK        "run/warden.sock"
 #define LAYOUT_EGRESS_SOCK        "run/egress.sock"

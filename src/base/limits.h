@@ -245,6 +245,8 @@ enum {
     HISTORY_PAGE_MAX = 1000,             /* commits in one answer */
     HISTORY_PAGE_DEFAULT = 100,
     HISTORY_EXECUTIONS_BYTES = 1 << 20, /* of those that are remembered: some 15 000 */
+    HISTORY_LINES_BYTES = 2048,         /* of them in memory: some 28 of each sandbox */
+    HISTORY_JOURNAL_BYTES = 1 << 20,    /* of all sandboxes' newest: then it is written anew */
     HISTORY_FILES_SHOWN = 1000,         /* names of one commit, in an answer */
     HISTORY_DIFF_FILES_MAX = 2000,      /* in an answer */
     HISTORY_DIFF_FILE_MAX = 1 << 20,    /* bytes of one file's part */

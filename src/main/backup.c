@@ -156,6 +156,10 @@ static int copy_histories(struct backup *b, struct error *err)
     if (to < 0 || dir == NULL)
         return error_sys(err, "copying %s", LAYOUT_HISTORY);
     steal_fd(&list);
+    /* Before the folders: what leaves the journal is in one of them by then. */
+    if (faccessat(from, LAYOUT_HISTORY_JOURNAL, F_OK, AT_SYMLINK_NOFOLLOW) == 0 &&
+        tree_copy_file(from, LAYOUT_HISTORY_JOURNAL, to, LAYOUT_HISTORY_JOURNAL, err) < 0)
+        return -1;
     struct dirent *entry;
     while ((entry = readdir(dir)) != NULL) /* names with a dot are of the folder's own keeping */
         if (entry->d_name[0] != '.' && entry->d_type == DT_DIR &&

@@ -61,7 +61,7 @@ int histories_new(struct sandboxes *s, int data_dir_fd, struct error *err)
     struct error why = {0};
     if (h == NULL)
         return error_sys(err, "allocating");
-    h->dir_fd = -1;
+    h->dir_fd = h->journal.fd = -1;
     s->histories = h;
     h->file_max = HISTORY_FILE_DEFAULT;
     h->ignore = (struct slice){ignored, sizeof(ignored)};
@@ -69,6 +69,10 @@ int histories_new(struct sandboxes *s, int data_dir_fd, struct error *err)
     h->git.workers = workers_new(s->loop, THREADS, err);
     if (h->git.workers == NULL ||
         id_folder_open(data_dir_fd, LAYOUT_HISTORY, &h->dir_fd, err) < 0) {
+        histories_free(s);
+        return -1;
+    }
+    if (journal_open(&h->journal, h->dir_fd, err) < 0) {
         histories_free(s);
         return -1;
     }
@@ -92,14 +96,17 @@ static bool is_known(void *ctx, const char *id)
     const struct sandboxes *s = ctx;
     struct sandbox *sb;
     HASH_FIND(by_id, s->ids, id, strlen(id), sb);
-    return sb != NULL;
+    return sb != NULL || strcmp(id, LAYOUT_HISTORY_JOURNAL) == 0;
 }
 
 void histories_start(struct sandboxes *s)
 {
     history_folders_sweep(&s->histories->git, s->histories->dir_fd, is_known, s);
+    struct error err = {0};
     if (!s->histories->on)
         log_warn("no history of sandboxes' files is kept: %s", s->histories->why_off);
+    else if (history_read_journal(s, &err) < 0)
+        log_warn("history: %s", err.message);
 }
 
 void histories_free(struct sandboxes *s)
@@ -108,6 +115,7 @@ void histories_free(struct sandboxes *s)
     if (h == NULL)
         return;
     workers_free(h->git.workers);
+    journal_close(&h->journal);
     cleanup_fd(&h->dir_fd);
     free(h);
     s->histories = NULL;
@@ -130,12 +138,15 @@ struct sandbox_history *history_of(struct sandbox *sb)
         sb->history = calloc(1, sizeof(*sb->history));
         if (sb->history == NULL)
             abort();
+        buf_init(&sb->history->lines, HISTORY_LINES_BYTES);
     }
     return sb->history;
 }
 
 void sandbox_history_free(struct sandbox_history *h)
 {
+    if (h != NULL)
+        buf_release(&h->lines);
     free(h);
 }
 
@@ -385,16 +396,6 @@ int history_commit_now(struct sandbox *sb, struct repository *r, const char *exe
 
 /* ---- executions ---- */
 
-void history_remember(struct sandbox *sb, const char *execution, const char *commit)
-{
-    struct error err;
-    if (is_going(sb))
-        return;
-    if (executions_append(sb->owner->histories->dir_fd, sb->id, execution, commit, time_now_ms(),
-                          &err) < 0)
-        log_warn("sandbox %s: %s", sb->id, err.message);
-}
-
 /* With the lock. */
 static void look_into(struct sandbox *sb, const char *execution)
 {
@@ -598,6 +599,7 @@ void history_inherit(struct sandbox *sb, const char *source_id)
             sandbox_drop(source);
             return;
         }
+        history_write_list(source);
     }
     if (history_folder_copy(&all->git, all->dir_fd, source_id, sb->id, &err) < 0)
         log_warn("sandbox %s: it has no history of its source: %s", sb->id, err.message);
@@ -632,6 +634,7 @@ int history_begin_question(struct sandbox *sb, struct repository *ret_repository
         history_unlock(sb);
         return error_set(err, ERROR_SANDBOX_NOT_FOUND, "sandbox \"%s\" is being deleted", sb->name);
     }
+    history_write_list(sb);
     if (history_open_repository(sb, ret_repository, err) < 0) {
         history_unlock(sb);
         return -1;

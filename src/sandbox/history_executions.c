@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Which execution ended where. An execution that changed nothing costs one append to a file, which
- * is not synced: it survives the death of this process, and a power cut may cost the newest of
- * them. Those that made a commit are named in it, too.
+ * Which execution ended where, sandbox by sandbox. The list is not synced: it survives the death of
+ * this process, and a power cut may cost the newest of them. Those that made a commit are named in
+ * it, too.
  */
 
 #include <errno.h>
@@ -67,15 +67,18 @@ static int open_to_append(int histories_fd, const char *id)
     return fd;
 }
 
-int executions_append(int histories_fd, const char *id, const char *execution, const char *commit,
-                      int64_t time_ms, struct error *err)
+size_t execution_line(char out[EXECUTION_LINE_SIZE], const char *execution, const char *commit,
+                      int64_t time_ms)
 {
-    char line[128];
-    int len = snprintf(line, sizeof(line), "%s %s %lld\n", execution,
-                       commit[0] == '\0' ? none : commit, (long long)time_ms);
+    return (size_t)snprintf(out, EXECUTION_LINE_SIZE, "%s %s %lld\n", execution,
+                            commit[0] == '\0' ? none : commit, (long long)time_ms);
+}
+
+int executions_append(int histories_fd, const char *id, struct slice lines, struct error *err)
+{
     _cleanup_fd_ int fd = open_to_append(histories_fd, id);
-    if (fd < 0 || write(fd, line, (size_t)len) != len)
-        return error_sys(err, "writing down an execution");
+    if (fd < 0 || write(fd, lines.data, lines.len) != (ssize_t)lines.len)
+        return error_sys(err, "writing down executions");
     if (lseek(fd, 0, SEEK_CUR) <= HISTORY_EXECUTIONS_BYTES)
         return 0;
     _cleanup_fd_ int folder_fd = openat(histories_fd, id, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -115,7 +118,7 @@ struct search {
     bool failed;
 };
 
-/* Its last line counts: "exec_7683de5a <commit> <ms>". */
+/* Its newest line counts, and of two that are as new the last: "exec_7683de5a <commit> <ms>". */
 static void search_on_worker(void *arg)
 {
     struct search *s = arg;
@@ -127,9 +130,12 @@ static void search_on_worker(void *arg)
         size_t len = (size_t)((stop != NULL ? stop : end) - at);
         if (stop != NULL && len > id + GIT_NAME_LEN + 2 && memcmp(at, s->execution, id) == 0 &&
             at[id] == ' ' && at[id + 1 + GIT_NAME_LEN] == ' ') {
-            memcpy(s->commit, at + id + 1, GIT_NAME_LEN);
-            s->commit[GIT_NAME_LEN] = '\0';
-            s->time_ms = strtoll(at + id + 2 + GIT_NAME_LEN, NULL, 10);
+            int64_t time_ms = strtoll(at + id + 2 + GIT_NAME_LEN, NULL, 10);
+            if (time_ms >= s->time_ms) {
+                memcpy(s->commit, at + id + 1, GIT_NAME_LEN);
+                s->commit[GIT_NAME_LEN] = '\0';
+                s->time_ms = time_ms;
+            }
         }
         at += len + 1;
     }

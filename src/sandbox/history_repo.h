@@ -64,10 +64,15 @@ int repository_tree(struct repository *r, const char *commit, struct manifest *r
 
 #define EXECUTION_PENDING "........................................"
 
-/* `commit`: where it ended. ""; no commit yet, so the first; EXECUTION_PENDING: its end comes, and
- * until something else is said it means the first commit from now on. One write(2). */
-int executions_append(int histories_fd, const char *id, const char *execution, const char *commit,
-                      int64_t time_ms, struct error *err);
+enum { EXECUTION_LINE_SIZE = 128 };
+
+/* A line of the list, with its end; its length. `commit`: where it ended. ""; no commit yet, so the
+ * first; EXECUTION_PENDING: its end comes, and until something else is said it means the first
+ * commit from now on. */
+size_t execution_line(char out[EXECUTION_LINE_SIZE], const char *execution, const char *commit,
+                      int64_t time_ms);
+/* Whole lines. One write(2). */
+int executions_append(int histories_fd, const char *id, struct slice lines, struct error *err);
 /* "exec_7683de5a" from whatever form of it is asked for; INVALID_ARGUMENT. `out` of
  * EXECUTION_ID_SIZE bytes. HISTORY_FIRST_ID stays itself. */
 int execution_normalize(const char *text, char *out, struct error *err);

@@ -6,6 +6,7 @@
 #include "sandbox/history.h"
 #include "sandbox/history_commit.h"
 #include "sandbox/history_git.h"
+#include "sandbox/history_journal.h"
 #include "sandbox/state.h"
 
 /* Everybody's. */
@@ -17,6 +18,7 @@ struct histories {
     struct slice ignore; /* owned */
     uint64_t file_max;
     bool repacking;
+    struct journal journal;
 };
 
 /* One sandbox's, from its first execution (or question) on. */
@@ -38,6 +40,7 @@ struct sandbox_history {
     struct co *packer;            /* who does that, or waits to; NULL: nobody */
     char open[HISTORY_OPEN_MAX][EXECUTION_ID_SIZE]; /* executions that nobody waits for */
     unsigned open_count;
+    struct buf lines; /* executions that are in the journal, and not in its own list yet */
 };
 
 /* NULL: none is kept. */
@@ -67,8 +70,12 @@ int history_begin_question(struct sandbox *sb, struct repository *ret_repository
                            struct error *err);
 /* A connection to the agent for the tracked folders. */
 int history_open_tree(struct sandbox *sb, struct history_tree **ret_tree, struct error *err);
-/* Where an execution ended, in the list of them. */
+/* Where an execution ended: written down when this returns. */
 void history_remember(struct sandbox *sb, const char *execution, const char *commit);
+/* What is remembered is in its own list after this. */
+void history_write_list(struct sandbox *sb);
+/* At a start, when all sandboxes are known. */
+int history_read_journal(struct sandboxes *s, struct error *err);
 
 #define HISTORY_MESSAGE "Update files for sandbox execution"
 

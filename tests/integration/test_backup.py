@@ -77,7 +77,7 @@ class Origin:
         self.other_key = made.json()["secret"]
         self.make_image(server.data / "images" / "another")
         self.make_image(server.data / "images" / ".unfinished")
-        for history in (server.data / "history").glob("[!.]*"):
+        for history in (server.data / "history").glob("[!.]*/"):
             (history / "passing.new").write_text("")
         load = Load(server)
         wait_until(lambda: len(load.done) > 5, 30, "work")

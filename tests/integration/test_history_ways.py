@@ -37,6 +37,11 @@ def of_a_command(server, box):
     return ended(box.request("POST", "/process", {"command": "echo 1 > way", "waitForCompletion": True})).json()["executionId"]
 
 
+def of_nothing(box):
+    """An execution that changes nothing."""
+    return ended(box.request("POST", "/process", {"command": "true", "waitForCompletion": True})).json()["executionId"]
+
+
 def of_a_stream(server, box):
     lines = ended(box.request("POST", "/process?stream=true", {"command": "echo 1 > way", "waitForCompletion": True}))
     return json.loads(lines.text.splitlines()[-1]).get("executionId")
@@ -135,7 +140,7 @@ def test_many_packs_become_one_and_all_goes_with_the_sandbox(server_factory):
     box = server.create()
     for i in range(55):
         box.run(f"echo {i} > way")
-    folder, = (server.data / "history").iterdir()
+    folder, = (server.data / "history").glob("*/")
     wait_until(lambda: len(list(folder.glob("repository/objects/pack/*.pack"))) < 10, 30, "the packing")
     answer = box.request("GET", "/history?limit=100").json()["history"]
     assert len(answer) == 56 and answer[0]["files"] == ["way"], answer
@@ -153,4 +158,27 @@ def test_many_packs_become_one_and_all_goes_with_the_sandbox(server_factory):
         thread.join(30)
     assert set(asked) <= {200, 404}, asked
     wait_until(lambda: not folder.exists(), 30, "its history to go")
-    assert not list((server.data / "history").iterdir())
+    assert [path.name for path in (server.data / "history").iterdir()] == ["journal"]
+
+
+def test_a_sandbox_of_one_command_has_no_folder(server_factory):
+    """Its execution is written down all the same, also for a clone and for a server that was killed."""
+    server = server_factory()
+    box, other = server.create(), server.create()
+    first = of_nothing(box)
+    of_nothing(other)
+    other.delete()
+    before = server.pids()
+    server.kill("cellad")
+    server.wait_recovered(before, "cellad")
+    assert not list((server.data / "history").glob("*/"))
+    second = of_nothing(box)
+    assert box.request("POST", "/clone", {"name": "copy"}).status == 202
+    copy = server.sandbox("copy")
+    copy.wait_status("running")
+    many = [of_nothing(box) for _ in range(60)]  # more than are kept in memory
+    for where, ids in ((box, (first, second, many[0], many[30], many[59])), (copy, (first, second))):
+        for one in ids:
+            answer = where.request("POST", "/diff", {"fromExecId": first, "toExecId": one})
+            assert answer.status == 200 and answer.json()["diff"] == {}, answer
+    assert copy.request("POST", "/diff", {"fromExecId": first, "toExecId": many[0]}).error() == "EXECUTION_NOT_FOUND"
