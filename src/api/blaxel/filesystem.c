@@ -15,48 +15,16 @@
 
 /* --- GET --- */
 
-static int too_large(struct error *err)
-{
-    return error_set(err, ERROR_PAYLOAD_TOO_LARGE,
-                     "the file is larger than the %d bytes that fit into JSON; ask for it with "
-                     "Accept: application/octet-stream",
-                     FILE_JSON_MAX);
-}
-
-static int read_content(struct file_transfer *t, struct buf *content, struct error *err)
-{
-    size_t len;
-    for (;;) {
-        if (file_read_next(t, &len, err) < 0)
-            return -1;
-        if (len == 0)
-            return 0;
-        char *to = buf_reserve(content, len);
-        if (to == NULL)
-            return too_large(err);
-        if (file_transfer_take(t, to, len, err) < 0)
-            return -1;
-        buf_commit(content, len);
-    }
-}
-
 static int get_file(struct http_exchange *x, const struct file_place *place, struct error *err)
 {
-    _cleanup_(cleanup_file_transfer) struct file_transfer *t = NULL;
     _cleanup_buf_ struct buf content = BUF_INIT(FILE_JSON_MAX);
     struct arena *arena = http_arena(x);
     struct file_entry entry;
 
-    if (file_read_begin(place->sandboxes, place->workspace, place->sandbox, place->path, 0,
-                        FILE_JSON_MAX + 1, arena, &entry, &t, err) < 0)
-        return -1;
-    if (entry.size > FILE_JSON_MAX)
-        return too_large(err);
-    if (read_content(t, &content, err) < 0)
+    if (file_read_for_json(place, arena, &entry, &content, err) < 0)
         return -1;
     yyjson_mut_val *root;
     yyjson_mut_doc *doc = api_json_new(arena, &root);
-    entry.path = place->path;
     box_file_json(arena, doc, root, &entry, (struct slice){content.data, content.len});
     return api_reply_json(x, 200, doc, err);
 }

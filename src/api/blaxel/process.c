@@ -67,40 +67,39 @@ int box_process_list(struct http_exchange *x, const struct route_params *params,
     return api_reply_json(x, 200, doc, err);
 }
 
-int box_process_get(struct http_exchange *x, const struct route_params *params, void *ctx,
-                    struct error *err)
+/* One process with its output, told in one of two shapes. */
+static int reply_process(struct http_exchange *x, const struct process_place *place,
+                         bool logs_alone, struct error *err)
 {
-    struct process_place place = process_place(params, ctx);
     struct arena *arena = http_arena(x);
     struct agent_process process;
     struct box_output output;
 
-    if (sandbox_process_get(place.sandboxes, place.workspace, place.sandbox, place.process, arena,
-                            &process, err) < 0 ||
-        box_process_output(arena, &place, &process, &output, err) < 0)
+    if (sandbox_process_get(place->sandboxes, place->workspace, place->sandbox, place->process,
+                            arena, &process, err) < 0 ||
+        box_process_output(arena, place, &process, &output, err) < 0)
         return -1;
     yyjson_mut_val *root;
     yyjson_mut_doc *doc = api_json_new(arena, &root);
-    box_process_json(arena, doc, root, &process, &output);
+    if (logs_alone)
+        box_output_json(arena, doc, root, &output);
+    else
+        box_process_json(arena, doc, root, &process, &output);
     return api_reply_json(x, 200, doc, err);
+}
+
+int box_process_get(struct http_exchange *x, const struct route_params *params, void *ctx,
+                    struct error *err)
+{
+    struct process_place place = process_place(params, ctx);
+    return reply_process(x, &place, false, err);
 }
 
 int box_process_logs(struct http_exchange *x, const struct route_params *params, void *ctx,
                      struct error *err)
 {
     struct process_place place = process_place(params, ctx);
-    struct arena *arena = http_arena(x);
-    struct agent_process process;
-    struct box_output output;
-
-    if (sandbox_process_get(place.sandboxes, place.workspace, place.sandbox, place.process, arena,
-                            &process, err) < 0 ||
-        box_process_output(arena, &place, &process, &output, err) < 0)
-        return -1;
-    yyjson_mut_val *root;
-    yyjson_mut_doc *doc = api_json_new(arena, &root);
-    box_output_json(arena, doc, root, &output);
-    return api_reply_json(x, 200, doc, err);
+    return reply_process(x, &place, true, err);
 }
 
 int box_process_logs_stream(struct http_exchange *x, const struct route_params *params, void *ctx,

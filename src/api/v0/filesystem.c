@@ -68,6 +68,20 @@ static int read_content(struct file_transfer *t, struct buf *content, struct err
     }
 }
 
+int file_read_for_json(const struct file_place *place, struct arena *arena,
+                       struct file_entry *ret_entry, struct buf *content, struct error *err)
+{
+    _cleanup_(cleanup_file_transfer) struct file_transfer *t = NULL;
+    /* One byte more than is allowed tells a file that is too large from one that just fits. */
+    if (file_read_begin(place->sandboxes, place->workspace, place->sandbox, place->path, 0,
+                        FILE_JSON_MAX + 1, arena, ret_entry, &t, err) < 0)
+        return -1;
+    if (ret_entry->size > FILE_JSON_MAX)
+        return read_too_large(err);
+    ret_entry->path = place->path;
+    return read_content(t, content, err);
+}
+
 static int wants_base64(struct http_exchange *x, bool *ret_base64, struct error *err)
 {
     const char *encoding = NULL;
@@ -84,22 +98,14 @@ static int wants_base64(struct http_exchange *x, bool *ret_base64, struct error 
 static int get_file(struct http_exchange *x, const struct file_place *place, bool as_base64,
                     struct error *err)
 {
-    _cleanup_(cleanup_file_transfer) struct file_transfer *t = NULL;
     _cleanup_buf_ struct buf content = BUF_INIT(FILE_JSON_MAX);
     struct arena *arena = http_arena(x);
     struct file_entry entry;
 
-    /* One byte more than is allowed tells a file that is too large from one that just fits. */
-    if (file_read_begin(place->sandboxes, place->workspace, place->sandbox, place->path, 0,
-                        FILE_JSON_MAX + 1, arena, &entry, &t, err) < 0)
-        return -1;
-    if (entry.size > FILE_JSON_MAX)
-        return read_too_large(err);
-    if (read_content(t, &content, err) < 0)
+    if (file_read_for_json(place, arena, &entry, &content, err) < 0)
         return -1;
     yyjson_mut_val *root;
     yyjson_mut_doc *doc = api_json_new(arena, &root);
-    entry.path = place->path;
     file_json(arena, doc, root, &entry, (struct slice){content.data, content.len}, as_base64);
     return api_reply_json(x, 200, doc, err);
 }

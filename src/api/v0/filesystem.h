@@ -6,6 +6,7 @@
 #include <yyjson.h>
 
 #include "api/api.h"
+#include "base/buf.h"
 #include "sandbox/files.h"
 
 /* Which file of which sandbox. */
@@ -34,6 +35,11 @@ int file_send_raw(struct http_exchange *x, const struct file_place *place, bool 
 int file_receive_raw(struct http_exchange *x, const struct file_place *place, struct error *err);
 /* The request's body into a transfer that takes content, up to its commit. */
 int file_receive_body(struct http_exchange *x, struct file_transfer *t, struct error *err);
+
+/* A file that is told as JSON: what it is, and its content. PAYLOAD_TOO_LARGE for one of more than
+ * FILE_JSON_MAX bytes, which is what `content` has to have room for. */
+int file_read_for_json(const struct file_place *place, struct arena *arena,
+                       struct file_entry *ret_entry, struct buf *content, struct error *err);
 
 /* {"path", "message"} */
 int file_reply_message(struct http_exchange *x, const struct file_place *place, const char *message,
