@@ -308,12 +308,15 @@ class Server:
             self.destroy()
 
     def remains(self):
-        """What the machine still holds of this server: mounts, cgroups, loop devices."""
+        """What the machine still holds of this server: mounts, cgroups, loop devices, and what its network takes."""
         found = [f"mount {line.split()[4]}" for line in
                  pathlib.Path("/proc/self/mountinfo").read_text().splitlines()
                  if line.split()[4].startswith(f"{self.data}/")]
         found += [f"cgroup {path}" for path in self._cgroups()]
         found += [f"loop device {path}" for path in self._loop_devices()]
+        found += [f"link {path.name}" for path in pathlib.Path("/sys/class/net").glob(f"cellaup{self.instance or '-'}*")]
+        tables = subprocess.run(["nft", "list", "tables"], capture_output=True, text=True, check=True).stdout
+        found += [f"firewall table {line}" for line in tables.splitlines() if line.endswith(f"cella_{self.instance}")]
         return found
 
     def _cgroups(self):
