@@ -161,6 +161,7 @@ int api_handle(struct http_exchange *x, void *ctx, struct error *err)
     observed_route(x, dialect, NULL);
     if (serve_host(x, api, dialect, err) == 0)
         return 0;
+    http_can_tell(x, err); /* whichever shape its errors have */
     observed_error(api, err);
     if (err->code == ERROR_INTERNAL)
         log_error("%s %s: %s", request->method, request->path, err->message);

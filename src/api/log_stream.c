@@ -44,7 +44,8 @@ int log_stream_send(struct http_exchange *x, log_stream_next *next, void *reader
     for (bool ended = false; !ended;) {
         if (send_batch(x, next, reader, events, batch_max, &ended, err) == 0)
             continue;
-        static const char last[] = ": the server is shutting down\n\n";
+        static const char last[] = "event: error\ndata: {\"error\":{\"code\":\"UNAVAILABLE\","
+                                   "\"message\":\"the server is shutting down\"}}\n\n";
         if (err->code != ERROR_CANCELLED || !http_is_ending(x) ||
             (events && http_reply_write(x, last, sizeof(last) - 1, err) < 0))
             return -1;

@@ -299,13 +299,11 @@ static int run(struct reply *r, struct process_output *output, struct error *err
         struct error why;
         if (process_output_next(output, KEEPALIVE_MS, http_arena(r->x), &event, &why) == 0) {
             last = tell(r, shape, &event);
-        } else if (why.code == ERROR_CANCELLED && !http_is_ending(r->x)) { /* the client has gone */
+        } else if (!http_can_tell(r->x, &why)) { /* the client has gone */
             *err = why;
             return -1;
         } else {
             /* The answer has begun: this is the only place left to say it. */
-            if (why.code == ERROR_CANCELLED)
-                error_set(&why, ERROR_UNAVAILABLE, "the server is shutting down");
             shape->end(r, (struct slice){0}, &why);
             last = true;
         }

@@ -39,6 +39,16 @@ bool http_is_ending(const struct http_exchange *x)
     return x->conn->server->closing && !x->conn->gone && !x->cut;
 }
 
+bool http_can_tell(const struct http_exchange *x, struct error *why)
+{
+    if (why->code != ERROR_CANCELLED)
+        return true;
+    if (!http_is_ending(x))
+        return false;
+    error_set(why, ERROR_UNAVAILABLE, "the server is shutting down");
+    return true;
+}
+
 bool http_is_tls(const struct http_exchange *x)
 {
     return !conn_is_plain(x->conn);
@@ -132,8 +142,7 @@ static void empty_request(struct http_exchange *x)
 
 static void reply_failure(struct http_exchange *x, struct error *why)
 {
-    if (why->code == ERROR_CANCELLED && x->conn->server->closing)
-        error_set(why, ERROR_UNAVAILABLE, "the server is shutting down");
+    http_can_tell(x, why);
     if (why->code == ERROR_INTERNAL)
         log_error("%s %s: %s", x->head.request.method, x->head.request.path, why->message);
     http_reply_error(x, why, NULL);

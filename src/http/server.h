@@ -182,6 +182,9 @@ int http_reply_error(struct http_exchange *x, const struct error *why, struct er
 /* A coroutine that was cancelled: whether that is because the server ends, and the client is there
  * still to be told so. */
 bool http_is_ending(const struct http_exchange *x);
+/* Whether the client can be told why its answer fails. A cancellation becomes, when it is the
+ * server's end, what is to be told (UNAVAILABLE); of any other one there is nobody to tell. */
+bool http_can_tell(const struct http_exchange *x, struct error *why);
 
 /* A streamed answer: start, write …, end. content_length -1: chunked (or until close for HTTP/1.0).
  */

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """SIGTERM: /ready says no at once, what is under way ends, and then the server does; sandboxes as it was told."""
 
+import base64
+import json
 import signal
 import threading
 
@@ -8,6 +10,7 @@ import pytest
 
 from cella_exec import ExecSocket
 from cella_server import PATIENCE, Server, wait_until
+from e2b_box import END, START, STREAM_TYPE, Box, envelope, frames, shell
 
 
 @pytest.fixture
@@ -82,3 +85,98 @@ def test_sandboxes_can_be_kept(made):
     server.start()
     wait_until(lambda: box.status() == "running", 30, "it is running")
     assert box.exec(f"kill -0 {pid}").exit_code == 0
+
+
+class Stream:
+    """A request whose answer does not end: what came first, and, after the server's end, all the rest of it."""
+
+    def __init__(self, server, method, path, body, fields):
+        self.connection = server.connection(60)
+        if isinstance(body, dict):
+            fields = {"Content-Type": "application/json", **fields}
+            body = json.dumps(body).encode()
+        self.connection.request(method, path, body, {"Authorization": f"Bearer {server.key}", **fields})
+        self.answer = None
+
+    def first(self, size=1):
+        """The answer has begun, and some of it is here."""
+        self.answer = self.answer or self.connection.getresponse()
+        assert self.answer.status == 200, (self.answer.status, self.answer.read())
+        self.begun = self.answer.read(size)
+        return self
+
+    def rest(self):
+        """Everything, to an end that is one: a connection that is cut fails here."""
+        text = self.begun + self.answer.read()
+        self.connection.close()
+        return text
+
+    def lines(self):
+        return [json.loads(line) for line in self.rest().splitlines()]
+
+
+def test_streams_are_told_in_their_own_way(made):
+    server = made("--drain-timeout", "0s")
+    box, e2b = server.create(), Box(server)
+    base = f"/v0/sandbox/{box.name}"
+    events, ndjson = {"Accept": "text/event-stream"}, {"Accept": "application/x-ndjson"}
+    answer = server.request("POST", "/v1/sandboxes", {"template": "base", "timeout": 3600},
+                            {"Authorization": None, "X-API-KEY": server.key})
+    scalebox = {"Authorization": "Bearer root", "X-Access-Token": answer.json()["data"]["envd_access_token"],
+                "Content-Type": STREAM_TYPE}
+    inside = e2b.fields(Content_Type=STREAM_TYPE)
+    slow = "print('on', flush=True)\nimport time\ntime.sleep(1000)"
+
+    def stream(method, path, body=None, fields=None):
+        return Stream(server, method, path, body, fields or {}).first()
+
+    output = stream("POST", f"{base}/process", {"command": "echo on; sleep 1000"}, ndjson)
+    code = {kind: stream("POST", f"{base}/code", {"code": slow, "context": context}, fields) for kind, context, fields in (
+        ("lines", new_context(box), ndjson), ("events", new_context(box), events))}
+    watch = stream("GET", f"{base}/watch/filesystem/tmp")
+    logs = stream("GET", f"{base}/logs?follow=true", None, events)
+    connect = {
+        "process": stream("POST", START, envelope(shell("echo on; sleep 1000")), inside),
+        "terminal": stream("POST", START, envelope(shell("sleep 1000", pty={"size": {"cols": 80, "rows": 24}})), inside),
+        "watch": stream("POST", "/filesystem.Filesystem/WatchDir", envelope({"path": "/tmp"}), inside),
+        "scalebox": stream("POST", "/sandboxagent.ExecutionService/Execute",
+                           envelope({"code": slow, "language": "python"}), scalebox)}
+    e2b_code = stream("POST", "/execute", {"code": slow}, {**e2b.fields(port=49999)})
+    pid = next(process["pid"] for process in e2b.processes() if "sleep 1000" in str(process))
+    before = in_progress(server)
+    waiting = Stream(server, "POST", "/process.Process/SendInput", {
+        "process": {"pid": pid}, "input": {"stdin": base64.b64encode(bytes(200_000)).decode()}}, e2b.fields())
+    wait_until(lambda: in_progress(server) > before, 30, "a call that waits")
+
+    server.process.send_signal(signal.SIGTERM)
+
+    told = "the server is shutting down"
+    assert output.lines()[-1] == {"type": "error", "data": told, "offset": 3}
+    last = code["lines"].lines()[-1]
+    assert (last["type"], last["name"], last["value"]) == ("error", "UNAVAILABLE", told)
+    last = code["events"].rest().decode().split("\n\n")[-2]
+    assert last.startswith("event: error\ndata: ") and json.loads(last.split("data: ")[1])["value"] == told
+    last = watch.lines()[-1]
+    assert (last["op"], last["error"]) == ("OVERFLOW", told)
+    last = logs.rest().decode().split("\n\n")[-2]
+    assert last.startswith("event: error\n") and told in last
+    for kind, one in connect.items():
+        flags, message = frames(one.rest())[-1]
+        assert (flags, message) == (END, {"error": {"code": "unavailable", "message": told}}), kind
+    broken, end = e2b_code.lines()[-2:]
+    assert (broken["type"], broken["name"], broken["value"]) == ("error", "UnexpectedEndOfExecution", told)
+    assert end == {"type": "end_of_execution"}
+    refused = waiting.connection.getresponse()
+    assert (refused.status, json.loads(refused.read())) == (503, {"code": "unavailable", "message": told})
+    assert server.process.wait(60 * PATIENCE) == 0
+
+
+def in_progress(server):
+    text = server.request("GET", "/metrics").text
+    return float(next(line for line in text.splitlines() if line.startswith("cella_http_requests_in_progress ")).split()[1])
+
+
+def new_context(box):
+    answer = box.request("POST", "/code/contexts", {"language": "python"})
+    assert answer.status == 201, answer
+    return answer.json()["id"]

@@ -243,6 +243,15 @@ int connect_stream_end(struct connect_stream *stream, const struct error *why, s
     return http_reply_end(stream->x, err);
 }
 
+int connect_stream_fail(struct connect_stream *stream, const struct error *why, struct error *err)
+{
+    struct error told = *why;
+    if (http_can_tell(stream->x, &told))
+        return connect_stream_end(stream, &told, err);
+    *err = *why;
+    return -1;
+}
+
 int64_t connect_stream_patience(const struct connect_stream *stream)
 {
     if (stream->deadline_ms < 0)

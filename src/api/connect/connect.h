@@ -59,6 +59,8 @@ int connect_stream_send_text(struct connect_stream *stream, struct slice message
                              struct error *err);
 /* why NULL: all went well. */
 int connect_stream_end(struct connect_stream *stream, const struct error *why, struct error *err);
+/* … because something went wrong. -1 when nobody is there to be told. */
+int connect_stream_fail(struct connect_stream *stream, const struct error *why, struct error *err);
 
 /* How long to wait for the next event: until the next sign of life or the deadline, whichever comes
  * first; 0 when the deadline has passed. */

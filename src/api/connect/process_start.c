@@ -182,16 +182,6 @@ static int send_end(struct connect_stream *stream, uint64_t exit_code, uint64_t 
     return rc < 0 ? -1 : connect_stream_end(stream, NULL, err);
 }
 
-/* Tells why the stream ends before the process; -1 when nobody is there to be told. */
-static int end_with(struct connect_stream *stream, const struct error *why, struct error *err)
-{
-    if (why->code == ERROR_CANCELLED) {
-        *err = *why;
-        return -1;
-    }
-    return connect_stream_end(stream, why, err);
-}
-
 static int end_too_late(struct connect_stream *stream, struct error *err)
 {
     struct error why;
@@ -220,7 +210,7 @@ static int pass_output(struct connect_stream *stream, struct process_output *out
         int rc = 0;
         if (process_output_next(output, patience > 0 ? patience : stream->ping_ms,
                                 http_arena(stream->x), &event, &why) < 0)
-            return end_with(stream, &why, err);
+            return connect_stream_fail(stream, &why, err);
         if (event.kind == OUTPUT_END)
             return end_of_process(stream, &event.process, err);
         if (may_end && connect_stream_is_over(stream))
@@ -305,7 +295,7 @@ static int pass_terminal(struct connect_stream *stream, struct terminal *termina
         int64_t patience = connect_stream_patience(stream);
         int rc = 0;
         if (terminal_next(terminal, patience > 0 ? patience : 1, &event, &why) < 0)
-            return end_with(stream, &why, err);
+            return connect_stream_fail(stream, &why, err);
         if (event.kind == TERMINAL_EVENT_END)
             return send_end(stream, event.end.exit_code, event.end.signal, err);
         if (event.kind == TERMINAL_EVENT_OUTPUT)

@@ -115,10 +115,9 @@ static int pass_on(struct connect_stream *stream, const struct connect_box *box,
         int rc = 0;
         if (file_watch_next(watch, patience > 0 ? patience : 1, &event, &why) == 0)
             rc = send_event(stream, box, request, &event, err);
-        else if (why.code == ERROR_CANCELLED) {
-            *err = why;
-            return -1;
-        } else if (why.code != ERROR_TIMEOUT) {
+        else if (why.code == ERROR_CANCELLED)
+            return connect_stream_fail(stream, &why, err);
+        else if (why.code != ERROR_TIMEOUT) {
             struct error told;
             watch_ended(box, http_arena(stream->x), request->path, &why, &told);
             return connect_stream_end(stream, &told, err);

@@ -371,7 +371,7 @@ int e2b_execute(struct http_exchange *x, const struct route_params *params, void
             return -1;
         rc = code_run(call->api->code, &place, &request.run, tell, &e, &why);
     }
-    if (rc < 0 && (!http_started(x) || why.code == ERROR_CANCELLED)) {
+    if (rc < 0 && (!http_started(x) || !http_can_tell(x, &why))) {
         *err = why;
         return -1;
     }

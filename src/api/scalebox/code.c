@@ -210,7 +210,7 @@ static int execute_method(struct http_exchange *x, const struct connect_box *box
     run.timeout_ms = e.stream.deadline_ms < 0 ? 0 : e.stream.deadline_ms - loop_now(http_loop(x));
     if (code_run(code, &place, &run, hear, &e, &why) < 0) {
         if (e.started)
-            return connect_stream_end(&e.stream, &why, err);
+            return connect_stream_fail(&e.stream, &why, err);
         *err = why;
         return -1;
     }

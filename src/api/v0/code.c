@@ -90,8 +90,7 @@ int v0_code_run(struct http_exchange *x, const struct route_params *params, void
         return -1;
     struct code_reply *reply = code_reply_new(x, shape);
     int rc = code_run(call->api->code, &place, &run, code_reply_listen, reply, err);
-    if (rc == 0)
-        rc = code_reply_end(reply, err);
+    rc = rc == 0 ? code_reply_end(reply, err) : code_reply_fail(reply, err);
     code_reply_free(reply);
     return rc;
 }
@@ -107,8 +106,7 @@ int v0_code_follow(struct http_exchange *x, const struct route_params *params, v
     struct code_reply *reply = code_reply_new(x, shape);
     int rc = code_follow(call->api->code, &place, route_param(params, "context"), KEEPALIVE_MS,
                          code_reply_listen, reply, err);
-    if (rc == 0)
-        rc = code_reply_end(reply, err);
+    rc = rc == 0 ? code_reply_end(reply, err) : code_reply_fail(reply, err);
     code_reply_free(reply);
     return rc;
 }

@@ -18,12 +18,14 @@ enum code_shape {
 /* By Accept, or ?stream=true: lines. */
 int code_shape(struct http_exchange *x, enum code_shape *ret_shape, struct error *err);
 
-/* A listener that makes the answer; its ctx. Start with code_reply_init(); when the run has come to
- * its end, or not come off at all, code_reply_end(). */
+/* A listener that makes the answer; its ctx. Start with code_reply_new(); when the run has come to
+ * its end, code_reply_end(); when it has not, code_reply_fail(), which tells why (*err) in a stream
+ * that has begun, and leaves everything else to the caller (-1). */
 struct code_reply;
 struct code_reply *code_reply_new(struct http_exchange *x, enum code_shape shape);
 code_listener code_reply_listen;
 int code_reply_end(struct code_reply *reply, struct error *err);
+int code_reply_fail(struct code_reply *reply, struct error *err);
 /* The answer in one piece as an object of the document, which has no root yet: for who wraps it. */
 yyjson_mut_val *code_reply_object(struct code_reply *reply, yyjson_mut_doc **ret_doc);
 void code_reply_free(struct code_reply *reply);

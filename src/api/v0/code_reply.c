@@ -264,3 +264,16 @@ int code_reply_end(struct code_reply *r, struct error *err)
 {
     return r->shape == CODE_ONE_ANSWER ? reply_whole(r, err) : http_reply_end(r->x, err);
 }
+
+int code_reply_fail(struct code_reply *r, struct error *err)
+{
+    struct error why = *err;
+    if (r->shape == CODE_ONE_ANSWER || !http_started(r->x) || !http_can_tell(r->x, &why))
+        return -1;
+    const struct code_event event = {
+        .kind = CODE_ERROR, .name = slice_of(error_name(why.code)), .value = slice_of(why.message)};
+    if (send_rest(r, CODE_STDOUT, err) < 0 || send_rest(r, CODE_STDERR, err) < 0 ||
+        send_event(r, type_names[CODE_ERROR], &event, (struct slice){0}, err) < 0)
+        return -1;
+    return http_reply_end(r->x, err);
+}

@@ -69,8 +69,10 @@ static int pass_on(struct http_exchange *x, struct file_transfer *watch, bool ev
             rc = send_event(x, events, &event, err);
         else if (why.code == ERROR_TIMEOUT)
             rc = send_keepalive(x, events, keepalive, err);
-        else if (why.code == ERROR_UNAVAILABLE) {
-            event = (struct file_event){OP_OVERFLOW, path, NULL, "the watch has ended"};
+        else if (why.code == ERROR_UNAVAILABLE || http_is_ending(x)) {
+            const char *text =
+                why.code == ERROR_CANCELLED ? "the server is shutting down" : "the watch has ended";
+            event = (struct file_event){OP_OVERFLOW, path, NULL, text};
             return send_event(x, events, &event, err) < 0 ? -1 : http_reply_end(x, err);
         } else {
             *err = why;
