@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Requests and commands as lines of the audit log. A line is made in the log's own buffer, from
- * what the record points at: a request that only looks at something costs a few hundred bytes in
- * memory here, and a share of one write.
+ * Requests as lines of the audit log (what they run: record_runs.c). A line is made in the log's
+ * own buffer, from what the record points at: a request that only looks at something costs a few
+ * hundred bytes in memory here, and a share of one write.
  */
 
 #include "api/record.h"
@@ -12,6 +12,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "api/record_state.h"
 #include "base/buf.h"
 #include "base/errand.h"
 #include "base/limits.h"
@@ -19,48 +20,7 @@
 #include "base/timetext.h"
 #include "loop/co.h"
 
-enum {
-    COMMAND_SHOWN_MAX = 1000, /* bytes of a command, or of code */
-    TARGET_SHOWN_MAX = 300,
-    WORD_SHOWN_MAX = 200,
-};
-
-struct record {
-    const struct api *api;
-    struct recorder *recorder;
-    struct http_exchange *x;
-    const struct dialect *dialect;
-    const struct route *route;
-    const struct route_params *params; /* good while the handler runs */
-    enum route_class class;
-    int64_t begun_us;
-    struct caller caller;
-    struct caller streamer; /* who has the place among streams: who he is may be settled later */
-    const char *request_id, *key_id, *key, *workspace, *sandbox, *sandbox_id, *target;
-    struct recorded_run *run; /* the newest one that no line has told of */
-    enum error_code error;
-    int status;
-    bool changes;    /* it may: its line is written before its answer leaves */
-    bool has_stream; /* one of the places for streams */
-    bool streamed;   /* its answer is one */
-    bool told;       /* there is a line on it */
-    bool left_out;   /* there will be none */
-};
-
-/* A command, until its end is known and told. In an arena of its own: a request that is a
- * WebSocket can have any number of them. */
-struct recorded_run {
-    struct arena *arena;
-    struct record *record;
-    const char *sandbox_id, *sandbox, *user, *cwd, *language;
-    struct slice text;
-    int64_t begun_us;
-    int64_t exit_code;
-    bool has_exit, ended, told, counted;
-    struct recorded_run *previous, *next; /* among those that no line has told of */
-};
-
-static int64_t now_us(void)
+int64_t record_now_us(void)
 {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
@@ -72,114 +32,58 @@ static struct record *record_of(const struct http_exchange *x)
     return co_local(http_loop(x));
 }
 
-/* The errand's, or one of its own; kept, since lines are also made when no coroutine runs. */
-static void name_request(struct record *r)
+void record_name_request(struct record *r)
 {
     const struct errand *errand = co_errand(r->recorder->loop);
-    if (r->request_id != NULL)
+    if (r->who.request_id != NULL)
         return;
     if (errand != NULL && errand->request_id[0] != '\0')
-        r->request_id = arena_strdup(http_arena(r->x), errand->request_id);
+        r->who.request_id = arena_strdup(http_arena(r->x), errand->request_id);
     else
-        r->request_id = arena_printf(http_arena(r->x), "%s-%llu", r->recorder->prefix,
-                                     (unsigned long long)++r->recorder->requests);
+        r->who.request_id = arena_printf(http_arena(r->x), "%s-%llu", r->recorder->prefix,
+                                         (unsigned long long)++r->recorder->requests);
+}
+
+void record_name_sandbox(struct record *r, const char *name, const char *id)
+{
+    r->sandbox = arena_strdup(http_arena(r->x), name);
+    r->sandbox_id = arena_strdup(http_arena(r->x), id);
 }
 
 /* --- lines --- */
 
-static void add_who(struct buf *line, struct record *r)
-{
-    name_request(r);
-    audit_add_text(line, "requestId", slice_of(r->request_id), WORD_SHOWN_MAX);
-    audit_add_text(line, "keyId", slice_of(r->key_id), WORD_SHOWN_MAX);
-    audit_add_text(line, "key", slice_of(r->key), WORD_SHOWN_MAX);
-    audit_add_text(line, "workspace", slice_of(r->workspace), WORD_SHOWN_MAX);
-    audit_add_text(line, "address", slice_of(http_request(r->x)->peer), WORD_SHOWN_MAX);
-}
-
-static void add_operation(struct buf *line, const struct record *r)
+void record_add_who(struct buf *line, const struct recorded_who *who)
 {
     char text[WORD_SHOWN_MAX];
-    const char *method = http_request(r->x)->method;
-    audit_add_text(line, "api", slice_of(r->dialect->name), WORD_SHOWN_MAX);
-    audit_add_text(line, "class", slice_of(route_class_name(r->class)), WORD_SHOWN_MAX);
-    const char *path = r->route != NULL                ? r->route->path
-                       : r->class == ROUTE_CLASS_PROXY ? "(port)"
-                                                       : "(none)";
-    snprintf(text, sizeof(text), "%.16s %s", method, path);
+    audit_add_text(line, "requestId", slice_of(who->request_id), WORD_SHOWN_MAX);
+    audit_add_text(line, "keyId", slice_of(who->key_id), WORD_SHOWN_MAX);
+    audit_add_text(line, "key", slice_of(who->key), WORD_SHOWN_MAX);
+    audit_add_text(line, "workspace", slice_of(who->workspace), WORD_SHOWN_MAX);
+    audit_add_text(line, "address", slice_of(who->address), WORD_SHOWN_MAX);
+    audit_add_text(line, "api", slice_of(who->dialect->name), WORD_SHOWN_MAX);
+    audit_add_text(line, "class", slice_of(route_class_name(who->class)), WORD_SHOWN_MAX);
+    const char *path = who->route != NULL                ? who->route->path
+                       : who->class == ROUTE_CLASS_PROXY ? "(port)"
+                                                         : "(none)";
+    snprintf(text, sizeof(text), "%.16s %s", who->method, path);
     audit_add_text(line, "operation", slice_of(text), WORD_SHOWN_MAX);
-}
-
-static void add_run(struct buf *line, const struct recorded_run *run)
-{
-    audit_add_text(line, run->language != NULL ? "code" : "command", run->text, COMMAND_SHOWN_MAX);
-    audit_add_text(line, "language", slice_of(run->language), WORD_SHOWN_MAX);
-    audit_add_text(line, "user", slice_of(run->user), WORD_SHOWN_MAX);
-    audit_add_text(line, "cwd", slice_of(run->cwd), TARGET_SHOWN_MAX);
-    if (run->has_exit)
-        audit_add_number(line, "exitCode", run->exit_code);
-}
-
-static void unlink_run(struct recorded_run *run)
-{
-    struct recorder *recorder = run->record->recorder;
-    if (!run->counted)
-        return;
-    *(run->previous != NULL ? &run->previous->next : &recorder->running) = run->next;
-    if (run->next != NULL)
-        run->next->previous = run->previous;
-    run->counted = false;
-}
-
-/* A line has told of it; when its end is known as well, it is done with. */
-static void run_told(struct recorded_run *run)
-{
-    unlink_run(run);
-    run->told = true;
-    if (run->record->run == run)
-        run->record->run = NULL;
-    if (run->ended)
-        arena_free(run->arena);
-}
-
-static void add_run_line(struct buf *line, struct recorded_run *run, const char *phase)
-{
-    struct record *r = run->record;
-    audit_add_text(line, "phase", slice_of(phase), WORD_SHOWN_MAX);
-    add_who(line, r);
-    add_operation(line, r);
-    audit_add_text(line, "sandbox", slice_of(run->sandbox), WORD_SHOWN_MAX);
-    audit_add_text(line, "sandboxId", slice_of(run->sandbox_id), WORD_SHOWN_MAX);
-    add_run(line, run);
-    if (run->ended)
-        audit_add_us(line, "durationMs", now_us() - run->begun_us);
-    audit_end(r->recorder->audit);
-}
-
-/* The command's own line. */
-static void tell_run(struct recorded_run *run, const char *phase)
-{
-    struct buf *line = audit_begin(run->record->recorder->audit, "command", time_now_ms());
-    if (line != NULL)
-        add_run_line(line, run, phase);
-    run_told(run);
 }
 
 static void add_request_line(struct buf *line, struct record *r, const char *phase)
 {
     audit_add_text(line, "phase", slice_of(phase), WORD_SHOWN_MAX);
-    add_who(line, r);
-    add_operation(line, r);
+    record_name_request(r);
+    record_add_who(line, &r->who);
     audit_add_text(line, "sandbox", slice_of(r->sandbox), WORD_SHOWN_MAX);
     audit_add_text(line, "sandboxId", slice_of(r->sandbox_id), WORD_SHOWN_MAX);
     audit_add_text(line, "target", slice_of(r->target), TARGET_SHOWN_MAX);
     if (r->run != NULL)
-        add_run(line, r->run);
+        record_add_run(line, r->run);
     if (r->status != 0)
         audit_add_number(line, "status", r->status);
     if (r->error != ERROR_NONE)
         audit_add_text(line, "error", slice_of(error_name(r->error)), WORD_SHOWN_MAX);
-    audit_add_us(line, "durationMs", now_us() - r->begun_us);
+    audit_add_us(line, "durationMs", record_now_us() - r->begun_us);
     audit_end(r->recorder->audit);
 }
 
@@ -191,7 +95,7 @@ static void tell_request(struct record *r, const char *phase)
         add_request_line(line, r, phase);
     r->told = true;
     if (r->run != NULL)
-        run_told(r->run);
+        recorded_run_told(r->run);
 }
 
 /* --- the exchange --- */
@@ -199,10 +103,10 @@ static void tell_request(struct record *r, const char *phase)
 static bool is_recorded(const struct record *r, int status)
 {
     const struct audit_options *options = audit_options_of(r->recorder->audit);
-    bool preflight = r->route == NULL && strcmp(http_request(r->x)->method, "OPTIONS") == 0;
+    bool preflight = r->who.route == NULL && strcmp(http_request(r->x)->method, "OPTIONS") == 0;
     if (options->off || preflight)
         return false;
-    if (r->class == ROUTE_CLASS_FREE)
+    if (r->who.class == ROUTE_CLASS_FREE)
         return status == 401 || status == 403;
     return !options->no_reads || r->changes || r->run != NULL || status == 401 || status == 403;
 }
@@ -210,7 +114,7 @@ static bool is_recorded(const struct record *r, int status)
 /* Nobody knows who asks, and nothing was run: there is only so much room for that. */
 static bool has_room(const struct record *r)
 {
-    return r->key != NULL || r->run != NULL || audit_spare(r->recorder->audit, time_now_ms());
+    return r->who.key != NULL || r->run != NULL || audit_spare(r->recorder->audit, time_now_ms());
 }
 
 static int take_stream(struct record *r, struct error *err)
@@ -253,7 +157,7 @@ static void ended(void *ctx, bool whole)
         limits_stream_end(r->recorder->limits, r->streamer);
     r->has_stream = false;
     if (r->left_out && r->run != NULL)
-        tell_run(r->run, NULL);
+        recorded_run_tell(r->run, NULL);
     if (r->left_out || !(r->streamed || !r->told))
         return;
     if (!whole && r->error == ERROR_NONE)
@@ -274,8 +178,10 @@ void record_begin(struct http_exchange *x, const struct api *api, const struct d
     *r = (struct record){.api = api,
                          .recorder = api->recorder,
                          .x = x,
-                         .dialect = dialect,
-                         .begun_us = now_us(),
+                         .who = {.address = http_request(x)->peer,
+                                 .method = http_request(x)->method,
+                                 .dialect = dialect},
+                         .begun_us = record_now_us(),
                          .caller = caller_of_peer(http_request(x)->peer)};
     co_set_local(api->loop, r);
     http_observe(x, &observer, r);
@@ -302,7 +208,7 @@ static const char *target_of(const struct record *r, const struct route_params *
     struct buf text = BUF_INIT(HTTP_TARGET_MAX + 64);
     for (size_t i = 0; i < params->count; i++) {
         const char *name = params->items[i].name;
-        bool hidden = r->class == ROUTE_CLASS_PROXY && strcmp(name, "path") == 0;
+        bool hidden = r->who.class == ROUTE_CLASS_PROXY && strcmp(name, "path") == 0;
         for (size_t k = 0; k < sizeof(others) / sizeof(others[0]); k++)
             hidden |= strcmp(name, others[k]) == 0;
         if (hidden || params->items[i].value.len == 0)
@@ -329,9 +235,9 @@ int record_route(struct http_exchange *x, const struct route *route,
     struct record *r = record_of(x);
     if (r == NULL)
         return 0;
-    r->route = route;
-    r->class = route_class(route);
-    r->changes = route != NULL && may_change(route, r->class, http_request(x)->method);
+    r->who.route = route;
+    r->who.class = route_class(route);
+    r->changes = route != NULL && may_change(route, r->who.class, http_request(x)->method);
     if (route != NULL) {
         const char *name = route_param(params, "name");
         r->sandbox = name[0] == '\0' ? NULL : name;
@@ -339,12 +245,12 @@ int record_route(struct http_exchange *x, const struct route *route,
     } else {
         r->target = http_request(x)->path;
     }
-    if (r->class == ROUTE_CLASS_FREE)
+    if (r->who.class == ROUTE_CLASS_FREE)
         return 0;
     if (admit(r, err) < 0)
         return -1;
-    if (route != NULL && (route->scope & SCOPE_PUBLIC) != 0 && !r->dialect->by_box)
-        return limits_admit(r->recorder->limits, x, r->caller, r->class, err);
+    if (route != NULL && (route->scope & SCOPE_PUBLIC) != 0 && !r->who.dialect->by_box)
+        return limits_admit(r->recorder->limits, x, r->caller, r->who.class, err);
     return 0;
 }
 
@@ -353,11 +259,11 @@ int record_visit(struct http_exchange *x, const char *sandbox_id, struct error *
     struct record *r = record_of(x);
     if (r == NULL)
         return 0;
-    r->class = ROUTE_CLASS_PROXY;
+    r->who.class = ROUTE_CLASS_PROXY;
     r->sandbox_id = arena_strdup(http_arena(x), sandbox_id);
     if (admit(r, err) < 0)
         return -1;
-    return limits_admit(r->recorder->limits, x, r->caller, r->class, err);
+    return limits_admit(r->recorder->limits, x, r->caller, r->who.class, err);
 }
 
 int record_caller(struct http_exchange *x, const struct principal *principal, const char *workspace,
@@ -367,13 +273,13 @@ int record_caller(struct http_exchange *x, const struct principal *principal, co
     if (r == NULL)
         return 0;
     struct arena *arena = http_arena(x);
-    r->key_id = arena_strdup(arena, principal->key_id);
-    r->key = arena_strdup(arena, principal->name);
-    r->workspace = workspace;
+    r->who.key_id = arena_strdup(arena, principal->key_id);
+    r->who.key = arena_strdup(arena, principal->name);
+    r->who.workspace = workspace;
     r->caller = caller_of_principal(principal, http_request(x)->peer);
-    return r->class == ROUTE_CLASS_FREE
+    return r->who.class == ROUTE_CLASS_FREE
                ? 0
-               : limits_admit(r->recorder->limits, x, r->caller, r->class, err);
+               : limits_admit(r->recorder->limits, x, r->caller, r->who.class, err);
 }
 
 int record_box(struct http_exchange *x, const char *workspace, const char *sandbox_id,
@@ -382,11 +288,11 @@ int record_box(struct http_exchange *x, const char *workspace, const char *sandb
     struct record *r = record_of(x);
     if (r == NULL)
         return 0;
-    r->key = "(sandbox token)";
-    r->workspace = workspace;
+    r->who.key = "(sandbox token)";
+    r->who.workspace = workspace;
     r->sandbox_id = sandbox_id;
     r->caller = caller_of_sandbox(sandbox_id);
-    return limits_admit(r->recorder->limits, x, r->caller, r->class, err);
+    return limits_admit(r->recorder->limits, x, r->caller, r->who.class, err);
 }
 
 int record_stream(struct http_exchange *x, struct error *err)
@@ -419,140 +325,10 @@ struct caller record_caller_of(const struct http_exchange *x)
     return r == NULL ? caller_of_peer(http_request(x)->peer) : r->caller;
 }
 
-/* --- commands --- */
-
-/* A program and its arguments with blanks between, as far as it is shown. */
-static struct slice text_of(struct arena *arena, const struct command_seen *seen)
-{
-    if (seen->language != NULL || seen->command != NULL) {
-        struct slice whole = seen->language != NULL ? seen->code : slice_of(seen->command);
-        size_t len = whole.len < COMMAND_SHOWN_MAX + 1 ? whole.len : COMMAND_SHOWN_MAX + 1;
-        return (struct slice){arena_dup(arena, whole.data, len), len};
-    }
-    struct buf text = BUF_INIT(2 * COMMAND_MAX);
-    strv_each (word, seen->argv) {
-        if (text.len > COMMAND_SHOWN_MAX)
-            break;
-        if (text.len > 0)
-            buf_addc(&text, ' ');
-        buf_add(&text, word, strnlen(word, COMMAND_SHOWN_MAX + 1));
-    }
-    struct slice shown = {arena_dup(arena, text.data, text.len), text.len};
-    buf_release(&text);
-    return shown;
-}
-
-/* Nobody's request: a command that the server itself starts. */
-static void tell_own(struct recorder *recorder, const struct command_seen *seen)
-{
-    struct arena *arena = arena_new();
-    struct buf *line = audit_begin(recorder->audit, "command", time_now_ms());
-    if (line != NULL) {
-        audit_add_text(line, "key", slice_of(seen->actor), WORD_SHOWN_MAX);
-        audit_add_text(line, "workspace", slice_of(seen->workspace), WORD_SHOWN_MAX);
-        audit_add_text(line, "class", slice_of(route_class_name(ROUTE_CLASS_EXEC)), WORD_SHOWN_MAX);
-        audit_add_text(line, "sandbox", slice_of(seen->sandbox), WORD_SHOWN_MAX);
-        audit_add_text(line, "sandboxId", slice_of(seen->sandbox_id), WORD_SHOWN_MAX);
-        audit_add_text(line, "command", text_of(arena, seen), COMMAND_SHOWN_MAX);
-        audit_add_text(line, "user", slice_of(seen->user), WORD_SHOWN_MAX);
-        audit_add_text(line, "cwd", slice_of(seen->cwd), TARGET_SHOWN_MAX);
-        audit_end(recorder->audit);
-        audit_flush(recorder->audit, NULL);
-    }
-    arena_free(arena);
-}
-
-static void name_sandbox(struct record *r, const char *name, const char *id)
-{
-    r->sandbox = arena_strdup(http_arena(r->x), name);
-    r->sandbox_id = arena_strdup(http_arena(r->x), id);
-}
-
-static void *command_begun(void *ctx, const struct command_seen *seen)
-{
-    struct recorder *recorder = ctx;
-    struct record *r = co_local(recorder->loop);
-    if (audit_options_of(recorder->audit)->off)
-        return NULL;
-    if (r == NULL) {
-        tell_own(recorder, seen);
-        return NULL;
-    }
-    struct arena *arena = arena_new();
-    struct recorded_run *run = arena_alloc(arena, sizeof(*run));
-    *run = (struct recorded_run){.arena = arena,
-                                 .record = r,
-                                 .sandbox_id = arena_strdup(arena, seen->sandbox_id),
-                                 .sandbox = arena_strdup(arena, seen->sandbox),
-                                 .user = arena_strdup(arena, seen->user),
-                                 .cwd = arena_strdup(arena, seen->cwd),
-                                 .language = arena_strdup(arena, seen->language),
-                                 .text = text_of(arena, seen),
-                                 .begun_us = now_us()};
-    if (r->sandbox == NULL || r->sandbox_id == NULL)
-        name_sandbox(r, seen->sandbox, seen->sandbox_id);
-    if (r->run != NULL)
-        tell_run(r->run, r->run->ended ? NULL : "begin");
-    run->next = recorder->running;
-    if (run->next != NULL)
-        run->next->previous = run;
-    recorder->running = run;
-    run->counted = true;
-    r->run = run;
-    name_request(r);
-    if (r->status == 0) {            /* its answer is to come */
-        audit_wake(recorder->audit); /* a line on it soon, should it take long */
-        return run;
-    }
-    tell_run(run, "begin");
-    audit_flush(recorder->audit, NULL);
-    return run;
-}
-
-static void command_ended(void *ctx, void *token, const int64_t *exit_code)
-{
-    struct recorder *recorder = ctx;
-    struct recorded_run *run = token;
-    run->ended = true;
-    run->has_exit = exit_code != NULL;
-    run->exit_code = exit_code == NULL ? 0 : *exit_code;
-    if (!run->told) /* it will be, with its request */
-        return;
-    if (exit_code == NULL) {
-        run_told(run);
-        return;
-    }
-    tell_run(run, "end");
-    audit_flush(recorder->audit, NULL);
-}
-
-static void sandbox_made(void *ctx, const char *workspace, const char *name, const char *id)
-{
-    const struct recorder *recorder = ctx;
-    struct record *r = co_local(recorder->loop);
-    if (r == NULL)
-        return;
-    name_sandbox(r, name, id);
-}
-
-/* Commands that are under way, before the log is written. */
-static void tick(void *ctx)
-{
-    struct recorder *recorder = ctx;
-    for (struct recorded_run *run = recorder->running, *next; run != NULL; run = next) {
-        next = run->next;
-        if (!run->ended)
-            tell_run(run, "begin");
-    }
-}
-
 void recorder_init(struct recorder *recorder, struct loop *loop, struct audit *audit,
                    struct limits *limits, struct sandboxes *sandboxes)
 {
     *recorder = (struct recorder){.loop = loop, .audit = audit, .limits = limits};
     random_id(recorder->prefix, RECORD_PREFIX_LEN);
-    recorder->witness = (struct command_witness){
-        .begun = command_begun, .ended = command_ended, .made = sandbox_made, .ctx = recorder};
-    audit_set_tick(audit, tick, recorder);
-    sandboxes_set_witness(sandboxes, &recorder->witness);
+    recorder_witness(recorder, sandboxes);
 }

@@ -255,7 +255,7 @@ static int start_process(struct context *c, const struct code_place *place, stru
     exec.user = c->user;
     exec.env = (struct slice){c->env, c->env_len};
     int rc = sandbox_exec(c->code->sandboxes, place->workspace, place->sandbox, place->actor, &exec,
-                          -1, arena, &process, &why);
+                          EXEC_IS_OURS, arena, &process, &why);
     if (rc == 0) {
         c->started = true;
         c->pid = process.pid;

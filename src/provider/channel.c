@@ -33,9 +33,10 @@ struct frame_copy {
     struct slice payload;
 };
 
-/* One request under way. Lives on the caller's stack. */
+/* One request under way. Lives on the caller's stack; or, when nobody waits for it, on the heap. */
 struct call {
     struct call *next;
+    struct question *question; /* that it is of; NULL: somebody waits */
     uint32_t id;
     uint16_t item_type; /* what is collected until the end; 0: the first frame is the end */
     size_t max_items, items;
@@ -47,6 +48,13 @@ struct call {
     struct co_cond answered;
 };
 
+struct question {
+    struct call call;
+    const struct wire_schema *answer;
+    channel_told *told;
+    void *ctx;
+};
+
 struct channel {
     struct loop *loop;
     struct watch watch;
@@ -54,7 +62,7 @@ struct channel {
     int fd; /* -1 when closed */
     struct buf in;
     struct call *calls;
-    unsigned call_count;
+    unsigned call_count, question_count;
     uint32_t next_id;
     struct buf owed; /* cancellations that are not sent whole yet: they go before all else */
     bool writing;    /* one writer at a time: a frame may take several writes */
@@ -84,14 +92,54 @@ static void finish(struct call *call, const struct error *why)
     co_cond_wake_all(&call->answered);
 }
 
+static int check_last(const struct frame_copy *frame, uint16_t wanted, struct error *err)
+{
+    if (frame->type == WIRE_ERROR)
+        return wire_take_error(frame->payload, err);
+    if (frame->type != wanted)
+        return error_set(err, ERROR_UNAVAILABLE, "unexpected answer of type %u", frame->type);
+    return 0;
+}
+
+static void unlink_call(struct channel *c, const struct call *call)
+{
+    struct call **at = &c->calls;
+    while (*at != NULL && *at != call)
+        at = &(*at)->next;
+    if (*at != NULL)
+        *at = call->next;
+}
+
+/* why NULL: its answer is here. */
+static void answer_question(struct channel *c, struct question *q, const struct error *why)
+{
+    struct arena *arena = q->call.arena;
+    const struct frame_copy *frame = q->call.first;
+    void *msg = why == NULL ? arena_alloc(arena, q->answer->size) : NULL;
+    struct error err;
+    unlink_call(c, &q->call);
+    c->question_count--;
+    if (why == NULL && (check_last(frame, q->answer->type, &err) < 0 ||
+                        wire_decode(q->answer, frame->payload, msg, &err) < 0))
+        why = &err;
+    q->told(q->ctx, why == NULL ? msg : NULL, why);
+    arena_free(arena);
+    free(q);
+}
+
 static void close_channel(struct channel *c, const struct error *why)
 {
     if (c->fd < 0)
         return;
     watch_stop(&c->watch);
     close(steal_fd(&c->fd));
-    for (struct call *call = c->calls; call != NULL; call = call->next)
-        finish(call, why);
+    for (struct call *call = c->calls, *next; call != NULL; call = next) {
+        next = call->next;
+        if (call->question != NULL)
+            answer_question(c, call->question, why);
+        else
+            finish(call, why);
+    }
     co_cond_wake_all(&c->write_turn);
     if (!c->freed && c->events.closed != NULL)
         c->events.closed(c->events.ctx);
@@ -124,7 +172,9 @@ static int take_frame(struct channel *c, const struct frame_header *header, stru
     copy->payload.len = payload.len;
     *call->last = copy;
     call->last = &copy->next;
-    if (header->type != call->item_type)
+    if (call->question != NULL)
+        answer_question(c, call->question, NULL);
+    else if (header->type != call->item_type)
         finish(call, NULL);
     return 0;
 }
@@ -221,6 +271,11 @@ unsigned channel_calls(const struct channel *c)
     return c->call_count;
 }
 
+unsigned channel_questions(const struct channel *c)
+{
+    return c->question_count;
+}
+
 /* Sends cancellations as far as they go without waiting: who gives a call up cannot wait. */
 static void flush_owed(struct channel *c)
 {
@@ -275,37 +330,36 @@ static int send_frames(struct channel *c, const struct buf *frames, struct error
     return rc;
 }
 
-static void remove_call(struct channel *c, struct call *call)
+/* Its number, its frame, and its place among those that wait for an answer. */
+static int begin_call(struct channel *c, struct call *call, const struct wire_schema *schema,
+                      const void *msg, struct buf *out, struct error *err)
 {
-    for (struct call **at = &c->calls; *at != NULL; at = &(*at)->next)
-        if (*at == call) {
-            *at = call->next;
-            break;
-        }
-    c->call_count--;
+    if (c->next_id == 0)
+        c->next_id = 1;
+    call->id = c->next_id++;
+    call->last = &call->first;
+    wire_encode(out, schema, call->id, msg);
+    if (buf_check(out, "request", err) < 0)
+        return -1;
+    call->next = c->calls;
+    c->calls = call;
+    return 0;
 }
 
 static int converse(struct channel *c, struct call *call, const struct wire_schema *schema,
                     const void *msg, int64_t timeout_ms, struct error *err)
 {
     _cleanup_buf_ struct buf out = BUF_INIT(WIRE_PAYLOAD_MAX + FRAME_HEADER_SIZE);
-    if (c->next_id == 0)
-        c->next_id = 1;
-    call->id = c->next_id++;
-    call->last = &call->first;
-    wire_encode(&out, schema, call->id, msg);
-    if (buf_check(&out, "request", err) < 0)
+    if (begin_call(c, call, schema, msg, &out, err) < 0)
         return -1;
-
-    call->next = c->calls;
-    c->calls = call;
     c->call_count++;
     c->users++;
     int rc = send_frames(c, &out, err);
     bool sent = rc == 0;
     while (rc == 0 && !call->done)
         rc = co_cond_wait(c->loop, &call->answered, timeout_ms, err);
-    remove_call(c, call);
+    unlink_call(c, call);
+    c->call_count--;
     if (sent && !call->done)
         tell_cancelled(c, call->id);
     c->users--;
@@ -332,15 +386,6 @@ static int exchange(struct channel *c, struct call *call, const struct wire_sche
         meter_took(loop_meters(loop), meter, begun);
     span_end(co_errand(loop), &span, SPAN_CLIENT, rc < 0 ? err : NULL, NULL, 0);
     return rc;
-}
-
-static int check_last(const struct frame_copy *frame, uint16_t wanted, struct error *err)
-{
-    if (frame->type == WIRE_ERROR)
-        return wire_take_error(frame->payload, err);
-    if (frame->type != wanted)
-        return error_set(err, ERROR_UNAVAILABLE, "unexpected answer of type %u", frame->type);
-    return 0;
 }
 
 int channel_call(struct channel *c, const struct wire_schema *schema, const void *msg,
@@ -371,4 +416,48 @@ int channel_list(struct channel *c, const struct wire_schema *schema, const void
             return -1;
     }
     return error_set(err, ERROR_UNAVAILABLE, "no answer");
+}
+
+static int send_question(struct channel *c, struct question *q, const struct wire_schema *schema,
+                         const void *msg, struct error *err)
+{
+    _cleanup_buf_ struct buf out = BUF_INIT(WIRE_PAYLOAD_MAX + FRAME_HEADER_SIZE);
+    if (c->question_count >= CHANNEL_QUESTIONS_MAX)
+        return error_set(err, ERROR_LIMIT_EXCEEDED, "%d questions are open already",
+                         CHANNEL_QUESTIONS_MAX);
+    if (begin_call(c, &q->call, schema, msg, &out, err) < 0)
+        return -1;
+    c->question_count++;
+    uint32_t id = q->call.id;
+    c->users++;
+    struct error why;
+    int rc = send_frames(c, &out, &why);
+    const struct call *call = c->calls;
+    while (call != NULL && call->id != id)
+        call = call->next;
+    if (rc < 0 && call != NULL) /* else it was answered, or ended with the channel, meanwhile */
+        answer_question(c, call->question, &why);
+    c->users--;
+    channel_release(c);
+    return 0;
+}
+
+void channel_ask(struct channel *c, const struct wire_schema *schema, const void *msg,
+                 const struct wire_schema *answer, channel_told *told, void *ctx)
+{
+    struct error err;
+    struct question *q = calloc(1, sizeof(*q));
+    if (q == NULL)
+        abort();
+    *q = (struct question){
+        .call = {.question = q, .arena = arena_new(), .max_items = 1},
+        .answer = answer,
+        .told = told,
+        .ctx = ctx,
+    };
+    if (send_question(c, q, schema, msg, &err) == 0)
+        return;
+    told(ctx, NULL, &err);
+    arena_free(q->call.arena);
+    free(q);
 }

@@ -41,8 +41,9 @@ struct channel *channel_new(struct loop *loop, int fd, const struct channel_even
  */
 void channel_free(struct channel *channel);
 bool channel_is_open(const struct channel *channel);
-/* How many calls are under way. */
+/* How many calls are under way; and how many questions. */
 unsigned channel_calls(const struct channel *channel);
+unsigned channel_questions(const struct channel *channel);
 
 /*
  * Sends a request and waits for its answer, which must be of the given schema (or an error, which
@@ -58,3 +59,15 @@ int channel_list(struct channel *channel, const struct wire_schema *schema, cons
                  const struct wire_schema *item, struct arena *arena, size_t max_items,
                  int (*each)(void *ctx, const void *item, struct error *err), void *ctx,
                  int64_t timeout_ms, struct error *err);
+
+/* The answer to a question (of the schema that was asked for, good until the return), or (NULL) why
+ * there is none. Called by the loop: it may not wait, nor use the channel. */
+typedef void channel_told(void *ctx, const void *answer, const struct error *why);
+
+/*
+ * Asks for something that may take for ever, such as a process's end: no coroutine waits, and all
+ * that it costs is a few hundred bytes. told() is called once in any case, perhaps before this
+ * returns. On a coroutine; at most CHANNEL_QUESTIONS_MAX at a time.
+ */
+void channel_ask(struct channel *channel, const struct wire_schema *schema, const void *msg,
+                 const struct wire_schema *answer, channel_told *told, void *ctx);

@@ -69,7 +69,7 @@ static void agent_closed(void *ctx)
 static void agent_idle(struct timer *timer)
 {
     struct sandbox *sb = container_of(timer, struct sandbox, agent_idle);
-    if (sb->agent != NULL && channel_calls(sb->agent) > 0)
+    if (sb->agent != NULL && channel_calls(sb->agent) + channel_questions(sb->agent) > 0)
         timer_start(sb->owner->loop, timer, IDLE_MS, agent_idle);
     else
         sandbox_agent_close(sb);

@@ -22,6 +22,7 @@
 #include "sandbox/observed.h"
 #include "sandbox/process_ref.h"
 #include "sandbox/state.h"
+#include "sandbox/unattended.h"
 #include "sandbox/witness.h"
 
 enum {
@@ -37,7 +38,8 @@ struct process_output {
     uint64_t offset;
     bool ended;
     void *run;    /* for the witness of one that was started here */
-    bool is_exec; /* of a command that was started with it */
+    bool is_exec; /* of a command that was started with it … */
+    uint64_t pid; /* … and is called so */
     size_t used;  /* of `in`, by the last event */
     struct buf in;
 };
@@ -66,7 +68,10 @@ void process_output_end(struct process_output *o)
 {
     if (o == NULL)
         return;
-    witness_end(o->sb->owner, steal_ptr(o->run), NULL);
+    if (o->is_exec && !o->ended)
+        unattended_begin_later(o->sb, o->pid, steal_ptr(o->run));
+    else
+        witness_end(o->sb->owner, steal_ptr(o->run), NULL);
     close(o->fd);
     buf_release(&o->in);
     sandbox_stream_end(o->sb);
@@ -183,6 +188,7 @@ int process_output_exec(struct sandboxes *s, const char *workspace, const char *
         return -1;
     history_run_started(o->sb, request.execution);
     o->is_exec = true;
+    o->pid = ret_process->pid;
     *ret_output = steal_ptr(o);
     return 0;
 }

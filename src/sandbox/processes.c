@@ -16,6 +16,7 @@
 #include "sandbox/observed.h"
 #include "sandbox/process_ref.h"
 #include "sandbox/state.h"
+#include "sandbox/unattended.h"
 #include "sandbox/witness.h"
 
 enum {
@@ -182,7 +183,10 @@ int sandbox_exec(struct sandboxes *s, const char *workspace, const char *name, c
     void *run = witness_exec(sb, actor, &request);
     int rc = channel_call(channel, &agent_exec_schema, &request, &agent_process_schema, arena,
                           ret_process, waits ? wait_ms : ANSWER_MS, err);
-    witness_end(s, run, waits && rc == 0 ? ret_process : NULL);
+    if (rc == 0 && !waits && wait_ms != EXEC_IS_OURS)
+        unattended_begin(sb, ret_process->pid, run);
+    else
+        witness_end(s, run, waits && rc == 0 ? ret_process : NULL);
     if (rc == 0 && waits)
         history_run_ended(sb, request.execution, ret_process->clean != 1);
     else if (rc == 0 || (waits && err->code == ERROR_TIMEOUT))

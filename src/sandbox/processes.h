@@ -16,6 +16,10 @@
 #include "sandbox/sandbox.h"
 #include "wire/messages.h"
 
+/* For wait_ms, of a command without EXEC_WAIT: it is a part of the server's own, and its end is
+ * nobody's result. */
+enum { EXEC_IS_OURS = -2 };
+
 /*
  * exec->env is laid over the sandbox's own; exec->cwd NULL is /workspace, exec->user NULL is root.
  * With EXEC_WAIT it returns at the end of the process, with its output; or after wait_ms (-1:

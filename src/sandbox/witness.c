@@ -32,6 +32,12 @@ void *witness_exec(struct sandbox *sb, const char *actor, const struct agent_exe
     return tell(sb, &seen);
 }
 
+void witness_leave(struct sandboxes *s, void *run)
+{
+    if (run != NULL)
+        s->witness->left(s->witness->ctx, run);
+}
+
 void witness_end(struct sandboxes *s, void *run, const struct agent_process *process)
 {
     int64_t exit_code = process == NULL ? 0 : (int64_t)process->exit_code;

@@ -31,6 +31,8 @@ struct play {
     struct error err;
     struct agent_about about;
     bool closed;
+    int questions; /* that are asked instead; heard: how many were answered, or not */
+    int heard;
     bool tell; /* the other end is told of calls that are given up … */
     struct frame_header told;
 };
@@ -59,9 +61,25 @@ static void peer(void *arg)
         shutdown(play->peer_fd, SHUT_RDWR);
 }
 
+static void hear(void *ctx, const void *answer, const struct error *why)
+{
+    struct play *play = ctx;
+    play->heard++;
+    play->rc = answer == NULL ? -1 : 0;
+    if (answer != NULL)
+        play->about = *(const struct agent_about *)answer;
+    else
+        play->err = *why;
+    loop_stop(play->loop);
+}
+
 static void caller(void *arg)
 {
     struct play *play = arg;
+    for (int i = 0; i < play->questions; i++)
+        channel_ask(play->channel, &agent_hello_schema, NULL, &agent_about_schema, hear, play);
+    if (play->questions > 0)
+        return;
     struct arena *arena = arena_new();
     if (play->list)
         play->rc = channel_list(play->channel, &agent_list_schema, NULL, &agent_process_schema,
@@ -219,6 +237,53 @@ static void test_given_up_is_told(void **state)
     assert_false(play.closed);
 }
 
+static void test_question(void **state)
+{
+    struct play play = {.script = BUF_INIT(4096), .questions = 1};
+    wire_encode(&play.script, &agent_about_schema, 1,
+                &(struct agent_about){.version = 7, .started_ms = 9});
+    run(&play);
+    assert_int_equal(play.rc, 0);
+    assert_int_equal(play.heard, 1);
+    assert_int_equal(play.about.version, 7);
+}
+
+static void test_question_that_fails(void **state)
+{
+    struct error sent;
+    error_set(&sent, ERROR_PROCESS_NOT_FOUND, "no such process");
+    struct play play = {.script = BUF_INIT(4096), .questions = 1};
+    wire_encode_error(&play.script, 1, &sent);
+    run(&play);
+    assert_int_equal(play.err.code, ERROR_PROCESS_NOT_FOUND);
+
+    struct play other = {.script = BUF_INIT(4096), .questions = 1};
+    wire_encode(&other.script, &wire_ok_schema, 1, NULL);
+    run(&other);
+    assert_int_equal(other.err.code, ERROR_UNAVAILABLE);
+    assert_int_equal(other.heard, 1);
+    assert_false(other.closed);
+}
+
+static void test_questions_end_with_the_channel(void **state)
+{
+    struct play play = {.script = BUF_INIT(4096), .questions = 3};
+    run(&play);
+    assert_int_equal(play.heard, 3);
+    assert_int_equal(play.err.code, ERROR_UNAVAILABLE);
+    assert_true(play.closed);
+}
+
+/* One too many is told at once; the others when the channel goes. */
+static void test_too_many_questions(void **state)
+{
+    struct play play = {.script = BUF_INIT(4096), .questions = CHANNEL_QUESTIONS_MAX + 1};
+    buf_add(&play.script, "\0\0\0", 3);
+    run(&play);
+    assert_int_equal(play.heard, CHANNEL_QUESTIONS_MAX + 1);
+    assert_int_equal(play.err.code, ERROR_UNAVAILABLE);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -233,6 +298,10 @@ int main(void)
         cmocka_unit_test(test_endless_list_is_cut),
         cmocka_unit_test(test_timeout),
         cmocka_unit_test(test_given_up_is_told),
+        cmocka_unit_test(test_question),
+        cmocka_unit_test(test_question_that_fails),
+        cmocka_unit_test(test_questions_end_with_the_channel),
+        cmocka_unit_test(test_too_many_questions),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

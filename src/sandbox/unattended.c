@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* A question to the agent for each of them (provider/channel.h), and no coroutine: a sandbox may
+ * have a thousand. */
+
+#include "sandbox/unattended.h"
+
+#include <stdlib.h>
+
+#include "base/cleanup.h"
+#include "loop/co.h"
+#include "provider/channel.h"
+#include "sandbox/observed.h"
+#include "sandbox/witness.h"
+
+struct unattended {
+    struct sandboxes *owner;
+    struct sandbox *sb; /* held, until it is asked about */
+    uint64_t pid;
+    void *run;
+};
+
+static void told(void *ctx, const void *answer, const struct error *why)
+{
+    struct unattended *u = ctx;
+    const struct agent_process *process = answer;
+    witness_end(u->owner, u->run, process);
+    if (process != NULL)
+        execution_ended(u->owner->loop, process);
+    free(u);
+}
+
+static struct unattended *unattended_new(struct sandbox *sb, uint64_t pid, void *run)
+{
+    struct unattended *u = calloc(1, sizeof(*u));
+    if (u == NULL)
+        abort();
+    *u = (struct unattended){.owner = sb->owner, .pid = pid, .run = run};
+    witness_leave(sb->owner, run);
+    return u;
+}
+
+static void ask(struct unattended *u, struct channel *agent)
+{
+    const struct agent_ref request = {.pid = u->pid};
+    struct error err;
+    if (agent != NULL) {
+        channel_ask(agent, &agent_wait_schema, &request, &agent_process_schema, told, u);
+        return;
+    }
+    error_set(&err, ERROR_UNAVAILABLE, "the sandbox has gone");
+    told(u, NULL, &err);
+}
+
+void unattended_begin(struct sandbox *sb, uint64_t pid, void *run)
+{
+    ask(unattended_new(sb, pid, run), sb->agent);
+}
+
+static void begin(void *arg)
+{
+    struct unattended *u = arg;
+    struct sandboxes *s = u->owner;
+    _cleanup_sandbox_ struct sandbox *own = steal_ptr(u->sb), *sb = NULL;
+    struct channel *agent = NULL;
+    struct error err;
+    if (own->status != SANDBOX_RUNNING || own->gone ||
+        sandbox_agent(s, own->workspace, own->id, &sb, &agent, &err) < 0)
+        agent = NULL;
+    ask(u, agent);
+    if (--s->drivers == 0)
+        co_cond_wake_all(&s->idle);
+}
+
+void unattended_begin_later(struct sandbox *sb, uint64_t pid, void *run)
+{
+    struct unattended *u = unattended_new(sb, pid, run);
+    struct error err;
+    sandbox_hold(sb);
+    u->sb = sb;
+    sb->owner->drivers++;
+    if (co_spawn(sb->owner->loop, begin, u, NULL, &err) == 0)
+        return;
+    sb->owner->drivers--;
+    sandbox_drop(steal_ptr(u->sb));
+    told(u, NULL, &err);
+}

@@ -1,0 +1,244 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every API's way of running something, and what the audit log has of it: who, when, what, with which result and how
+long; no output, and nothing that opens anything."""
+
+import json
+
+import pytest
+
+from cella_auth import call, fresh
+from cella_exec import ExecSocket
+from cella_server import Server, wait_until
+from cella_websocket import TEXT, WebSocket
+from e2b_box import START, STREAM_TYPE, Box, envelope, shell
+
+
+@pytest.fixture(scope="module")
+def place(contract):
+    made = Server("--rate-limit", "off", "--metrics-open")
+    try:
+        yield Place(made)
+    finally:
+        made.close()
+
+
+class Place:
+    """A server with a sandbox of every kind."""
+
+    def __init__(self, server):
+        self.server = server
+        self.box = server.create("audited")
+        self.e2b = Box(server)
+        made = server.request("POST", "/api/sandbox", {"image": "@ai-sandbox/python"})
+        self.container = made.json()["containerId"]
+        made = server.request("POST", "/v1/sandboxes", {"template": "base", "timeout": 3600},
+                              {"Authorization": None, "X-API-KEY": server.key})
+        self.scalebox = made.json()["data"]
+        self.workspace = self.entries()[0]["workspace"]
+
+    def entries(self, **query):
+        text = "&".join(f"{name}={value}" for name, value in {"limit": 1000, **query}.items())
+        answer = call(self.server, "GET", f"/v0/audit?{text}", self.server.key)
+        assert answer.status == 200, answer
+        return answer.json()["entries"]
+
+    def about(self, mark):
+        """The lines whose command or code has the mark, oldest first."""
+        return [one for one in reversed(self.entries()) if mark in one.get("command", "") + one.get("code", "")]
+
+    def in_scalebox(self, path, message):
+        return self.server.request("POST", path, envelope(message), {
+            "Authorization": "Bearer root", "X-Access-Token": self.scalebox["envd_access_token"],
+            "Content-Type": STREAM_TYPE})
+
+    def log(self):
+        return "".join(path.read_text() for path in sorted((self.server.data / "audit").glob("audit-*.jsonl")))
+
+    def secrets(self):
+        return [self.server.key, self.server.key.encode().hex(), self.e2b.about["envdAccessToken"],
+                self.scalebox["envd_access_token"]]
+
+
+# Each prints what it was not asked in these words ("out-42-…"), and ends with status 3 (code: with an error, 1).
+
+def line(mark):
+    return f"echo out-$((6*7))-{mark}; exit 3"
+
+
+def code(mark):
+    return f"print('out-%d-' % (6*7) + '{mark}')\nraise ValueError"
+
+
+def by_process(place, mark):
+    return place.box.request("POST", "/process", {"command": line(mark), "waitForCompletion": True}).text
+
+
+def by_socket(place, mark):
+    socket = ExecSocket(place.server, "audited")
+    text = socket.run("one", line(mark))[1].decode()
+    socket.close()
+    return text
+
+
+def by_containers_socket(place, mark):
+    ws = WebSocket(place.server.url, f"/api/sandbox/{place.container}/ws?token={place.server.key}")
+    ws.send(TEXT, json.dumps({"type": "start", "id": "one", "command": line(mark)}).encode())
+    text = ""
+    while '"exit"' not in text:
+        text += ws.receive()[1].decode()
+    ws.close()
+    return text
+
+
+def by_container(place, mark):
+    return place.server.request("POST", "/api/sandbox/exec", {
+        "containerId": place.container, "command": ["sh", "-c", line(mark)]}).text
+
+
+def by_blaxel(place, mark):
+    return place.server.request("POST", f"/{place.workspace}/sandboxes/audited/process",
+                                {"command": line(mark), "waitForCompletion": True}).text
+
+
+def by_e2b(place, mark):
+    return str(place.e2b.stream(START, shell(line(mark)))[0].status)
+
+
+def by_scalebox(place, mark):
+    return str(place.in_scalebox("/sandboxagent.Process/Start", shell(line(mark))).status)
+
+
+def by_code(place, mark):
+    return place.box.request("POST", "/code", {"code": code(mark)}).text
+
+
+def by_e2b_code(place, mark):
+    return place.e2b.call("POST", "/execute", {"code": code(mark)}, port=49999).text
+
+
+def by_scalebox_code(place, mark):
+    return place.in_scalebox("/sandboxagent.ExecutionService/Execute", {"code": code(mark), "language": "python"}).text
+
+
+def by_scalebox_execute(place, mark):
+    return place.server.request("POST", f"/v1/sandboxes/{place.scalebox['sandbox_id']}/execute",
+                                {"code": code(mark), "language": "python"},
+                                {"Authorization": None, "X-API-KEY": place.server.key}).text
+
+
+WAYS = [
+    (by_process, "cella", "POST /v0/sandbox/{name}/process", 3),
+    (by_socket, "cella", "GET /v0/sandbox/{name}/exec/ws", 3),
+    (by_containers_socket, "aisandbox", "GET /api/sandbox/{name}/ws", 3),
+    (by_container, "aisandbox", "POST /api/sandbox/exec", 3),
+    (by_blaxel, "blaxel", "POST /{workspace}/sandboxes/{name}/process", 3),
+    (by_e2b, "e2b-envd", "POST /process.Process/{method}", 3),
+    (by_scalebox, "scalebox-box", "POST /sandboxagent.Process/{method}", 3),
+    (by_code, "cella", "POST /v0/sandbox/{name}/code", 1),
+    (by_e2b_code, "e2b-envd", "POST /execute", 1),
+    (by_scalebox_code, "scalebox-box", "POST /sandboxagent.ExecutionService/{method}", 1),
+    (by_scalebox_execute, "scalebox", "POST /v1/sandboxes/{name}/execute", 1),
+]
+
+
+@pytest.mark.parametrize("way, api, operation, status", WAYS, ids=lambda value: getattr(value, "__name__", ""))
+def test_way(place, way, api, operation, status):
+    mark = fresh("mark")
+    told = way(place, mark)
+    assert f"out-42-{mark}" in told or told == "200", told
+    found = wait_until(lambda: [e for e in place.about(mark) if "exitCode" in e] and place.about(mark), 10, "its end")
+    ends = [one for one in found if "exitCode" in one]
+    assert len(ends) == 1 and ends[0]["exitCode"] == status, found
+    for one in found:
+        assert (one["api"], one["operation"], one["workspace"]) == (api, operation, place.workspace), one
+        assert one["address"].startswith("127.0.0.1:") and one["key"] and one["requestId"] and one["sandboxId"], one
+        assert one["time"] and (one.get("phase") == "begin" or one["durationMs"] >= 0), one
+        assert ("user" in one and one["cwd"]) if status == 3 else one["language"] == "python", one
+    assert len({one["requestId"] for one in found}) == 1
+    assert f"out-42-{mark}" not in place.log()
+
+
+def test_a_terminal(place):
+    mark = fresh("typed")
+    terminal = WebSocket(place.server.url, f"/v0/sandbox/audited/terminal/ws?token={place.server.key}&sessionId={mark}")
+    terminal.send(TEXT, json.dumps({"type": "input", "data": f"echo out-$((6*7))-{mark}\n"}).encode())
+    text = ""
+    while f"out-42-{mark}" not in text:
+        text += terminal.receive()[1].decode()
+    terminal.close()
+
+    def lines():
+        found = [e for e in place.entries() if e.get("operation") == "GET /v0/sandbox/{name}/terminal/ws"]
+        return found if {"begin", "end"} <= {e.get("phase") for e in found} else None
+
+    found = wait_until(lines, 10, "both lines")
+    assert any(one.get("command") == "(terminal)" and one["user"] == "root" for one in found), found
+    assert all(one["key"] and one["sandbox"] == "audited" and one["status"] == 101 for one in found), found
+    assert f"out-42-{mark}" not in place.log() and f"$((6*7))-{mark}" not in place.log()
+
+
+def test_what_is_no_command(place):
+    """Making and deleting by Scalebox's, E2B's and the containers' own routes; files by Connect."""
+    key = {"Authorization": None, "X-API-KEY": place.server.key}
+    made = place.server.request("POST", "/v1/sandboxes", {"template": "base", "timeout": 60}, key).json()["data"]["sandbox_id"]
+    assert place.server.request("DELETE", f"/v1/sandboxes/{made}", None, key).status == 200
+    place.e2b.call("POST", "/filesystem.Filesystem/Stat", {"path": "/nowhere"})
+    container = place.server.request("POST", "/api/sandbox", {"image": "@ai-sandbox/python"}).json()["containerId"]
+    assert place.server.request("DELETE", f"/api/sandbox/{container}").status == 200
+    found = {(e["api"], e["operation"], e["status"], e.get("error")) for e in place.entries() if "status" in e}
+    assert {("scalebox", "POST /v1/sandboxes", 201, None), ("scalebox", "DELETE /v1/sandboxes/{name}", 200, None),
+            ("e2b-envd", "POST /filesystem.Filesystem/{method}", 404, "FILE_NOT_FOUND"),
+            ("aisandbox", "POST /api/sandbox", 201, None), ("aisandbox", "DELETE /api/sandbox/{name}", 200, None)} <= found
+    made_lines = [e for e in place.entries() if e.get("operation") == "POST /v1/sandboxes" and e.get("sandboxId") == made]
+    assert len(made_lines) == 1, "the line of a create names what was made"
+
+
+def executions(place):
+    text = place.server.request("GET", "/metrics").text
+    return {name.split('"')[1]: float(value) for name, value in
+            (one.split() for one in text.splitlines() if one.startswith("cella_executions_total{"))}
+
+
+def test_a_command_that_nobody_waits_for(place):
+    before, mark = executions(place), fresh("mark")
+    place.box.request("POST", "/process", {"command": f"while [ ! -e /tmp/{mark} ]; do sleep 0.05; done; exit 5"})
+    begun = wait_until(lambda: place.about(mark), 10, "its beginning")
+    assert len(begun) == 1 and "exitCode" not in begun[0], begun
+    assert executions(place) == before
+    place.box.write(f"/tmp/{mark}", "")
+    ended = wait_until(lambda: [e for e in place.about(mark) if e.get("phase") == "end"], 30, "its end")
+    assert len(ended) == 1 and ended[0]["exitCode"] == 5 and ended[0]["durationMs"] > 0, ended
+    for name in ("requestId", "key", "keyId", "workspace", "address", "operation", "sandboxId", "command"):
+        assert ended[0][name] == begun[0][name], name
+    assert executions(place) == {**before, "failure": before["failure"] + 1}
+
+
+def test_a_command_whose_reader_leaves(place):
+    before, mark = executions(place), fresh("mark")
+    with place.e2b.open_stream(START, shell(f"echo on; while [ ! -e /tmp/{mark} ]; do sleep 0.05; done")) as found:
+        next(found)
+    wait_until(lambda: any(e.get("error") == "CANCELLED" for e in place.entries()), 30, "the end of the request")
+    assert place.e2b.run(f"touch /tmp/{mark}") == b""
+    ended = wait_until(lambda: [e for e in place.about(mark) if e.get("phase") == "end" and e["event"] == "command" and
+                                "while" in e["command"]], 30, "its end")
+    assert len(ended) == 1 and ended[0]["exitCode"] == 0 and ended[0]["api"] == "e2b-envd", ended
+    assert executions(place) == {**before, "success": before["success"] + 2}
+
+
+def test_commands_that_end_with_their_sandbox(place):
+    """… have no end of their own; what asks for it is gone with the connection."""
+    before, mark = executions(place), fresh("mark")
+    box = place.server.create()
+    for _ in range(20):
+        box.request("POST", "/process", {"command": f"echo {mark}; sleep 1000"})
+    box.delete()
+    assert len(place.about(mark)) == 20 and not [e for e in place.about(mark) if "exitCode" in e]
+    assert executions(place) == before
+    assert place.box.run("echo well") == "well"
+
+
+def test_nothing_that_opens_anything_is_in_it(place):
+    text = place.log()
+    assert not [secret for secret in place.secrets() if secret in text]
+    done = place.server.cli("audit", "verify")
+    assert done.returncode == 0, done
