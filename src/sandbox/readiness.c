@@ -18,13 +18,15 @@
 enum {
     FRESH_MS = 1000,
     PATIENCE_MS = 3000,
+    WRITE_MS = 10 * 1000,     /* a look that writes: rarely, since some ask every second */
     DISK_FREE_MIN = 64 << 20, /* bytes: with less nothing can be made any more */
 };
 
 struct probe {
     struct readiness found;
     bool looking, looked;
-    int64_t began_ms, looked_ms;
+    bool at_warden; /* the look under way has come so far */
+    int64_t began_ms, looked_ms, wrote_ms;
     struct co_cond done;
 };
 
@@ -39,10 +41,15 @@ static void look(void *arg)
     struct probe *probe = s->probe;
     struct error err = {0};
     struct readiness found = {0};
-    int rc = store_check(s->store, &err);
+    bool write = !probe->looked || probe->found.store[0] != '\0' ||
+                 loop_now(s->loop) - probe->wrote_ms >= WRITE_MS;
+    if (write)
+        probe->wrote_ms = loop_now(s->loop);
+    int rc = store_check(s->store, write, &err);
     describe(found.store, sizeof(found.store), rc, &err);
     if (rc < 0)
         log_warn("not ready: the database: %s", err.message);
+    probe->at_warden = true;
     rc = capacity_look(s, &err);
     describe(found.warden, sizeof(found.warden), rc, &err);
     if (rc < 0)
@@ -64,6 +71,7 @@ static void start(struct sandboxes *s)
     struct error err;
     struct probe *probe = s->probe;
     probe->looking = true;
+    probe->at_warden = false;
     probe->began_ms = loop_now(s->loop);
     s->drivers++;
     if (co_spawn(s->loop, look, s, NULL, &err) < 0) {
@@ -90,5 +98,6 @@ void sandboxes_readiness(struct sandboxes *s, struct readiness *ret_readiness)
     }
     *ret_readiness = probe->found;
     if (probe->looking)
-        snprintf(ret_readiness->warden, sizeof(ret_readiness->warden), "no answer");
+        snprintf(probe->at_warden ? ret_readiness->warden : ret_readiness->store,
+                 sizeof(ret_readiness->store), "no answer");
 }

@@ -10,6 +10,7 @@
 #include "store/store.h"
 
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/cleanup.h"
@@ -148,14 +149,27 @@ int store_change(struct store *store, int (*fn)(struct sql_db *db, void *arg, st
     return c.result;
 }
 
-static int change_nothing(struct sql_db *db, void *arg, struct error *err)
+/* SQLite would go on writing to a file that has been removed under it. */
+static int check_place(struct sql_db *db, void *arg, struct error *err)
 {
-    return 0;
+    int moved = 0;
+    sqlite3_file_control(db->handle, "main", SQLITE_FCNTL_HAS_MOVED, &moved);
+    return moved ? error_set(err, ERROR_UNAVAILABLE, "the database's file is not where it was") : 0;
 }
 
-int store_check(struct store *store, struct error *err)
+/* What is there already is written once more: a page of the log, as of any change. */
+static int write_something(struct sql_db *db, void *arg, struct error *err)
 {
-    return store_change(store, change_nothing, NULL, err);
+    char script[64];
+    snprintf(script, sizeof(script), "PRAGMA user_version = %d", store_schema_version());
+    if (check_place(db, arg, err) < 0)
+        return -1;
+    return sql_script(db->handle, script, "writing to the database", err);
+}
+
+int store_check(struct store *store, bool write, struct error *err)
+{
+    return store_change(store, write ? write_something : check_place, NULL, err);
 }
 
 int store_read(struct store *store, int (*fn)(struct sql_db *db, void *arg, struct error *err),

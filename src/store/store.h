@@ -95,8 +95,9 @@ struct store_load {
                 struct error *err); /* after the events; may be NULL, as event may */
 };
 
-/* Whether a change could be made now: one that changes nothing is. */
-int store_check(struct store *store, struct error *err);
+/* Whether a change could be made now: one that changes nothing is; with `write`, one that writes to
+ * the disk as others do. UNAVAILABLE when the database's file was removed, or moved away. */
+int store_check(struct store *store, bool write, struct error *err);
 
 int store_load_all(struct store *store, const struct store_load *load, struct error *err);
 

@@ -214,4 +214,69 @@ def test_commands_are_told_their_trace(observed, box):
 def test_ready(observed):
     answer = observed.request("GET", "/ready", None, {"Authorization": ""})
     assert answer.status == 200
-    assert answer.json() == {"status": "ready", "checks": {"store": "ok", "warden": "ok", "disk": "ok", "draining": "ok"}}
+    assert answer.json() == {"status": "ready", "checks": {"store": "ok", "warden": "ok", "disk": "ok", "audit": "ok", "draining": "ok"}}
+
+
+def ask_figures(server, method, path, fields=None):
+    """At the address that is for figures alone; without a key."""
+    told = next(entry["message"] for entry in entries(server, process="supervisor") if "/metrics" in entry["message"])
+    parts = urllib.parse.urlsplit(told.split()[-1])
+    with contextlib.closing(http.client.HTTPConnection(parts.hostname, parts.port, timeout=30 * PATIENCE)) as connection:
+        connection.request(method, path, None, fields or {})
+        answer = connection.getresponse()
+        return answer.status, answer.headers, answer.read().decode()
+
+
+def test_an_address_for_figures_alone(observed, box):
+    status, fields, text = ask_figures(observed, "GET", "/metrics")
+    assert status == 200 and fields["Content-Type"].startswith("text/plain; version=0.0.4"), text
+    assert {family.name for family in parse_text(text)} == {family.name for family in parse_text(observed.request("GET", "/metrics").text)}
+    _, fields, text = ask_figures(observed, "GET", "/metrics", {"Accept": "application/openmetrics-text;version=1.0.0"})
+    assert fields["Content-Type"].startswith("application/openmetrics-text") and text.endswith("# EOF\n")
+    assert ask_figures(observed, "GET", "/health")[0] == 200
+    assert json.loads(ask_figures(observed, "GET", "/ready")[2])["status"] == "ready"
+    assert ask_figures(observed, "HEAD", "/metrics")[2] == ""
+    assert ask_figures(observed, "POST", "/metrics")[0] == 405
+    key = {"Authorization": f"Bearer {observed.key}"}
+    for path in ("/v0/sandbox", "/v0/sandbox/observed-box", "/", "/docs", "/metrics/", "/sandboxes", "/metrics%2f..%2fv0"):
+        status, _, text = ask_figures(observed, "GET", path, key)
+        assert status == 404 and json.loads(text)["error"]["code"] == "ROUTE_NOT_FOUND", path
+
+
+def test_an_address_for_figures_that_is_none(observed):
+    for wrong in ("nonsense", "127.0.0.1:99999"):
+        done = subprocess.run([observed.bin / "cella", "server", "--data", f"{observed.data}-none", "--listen", "127.0.0.1:0",
+                               "--metrics-listen", wrong], capture_output=True, text=True, timeout=60 * PATIENCE, check=False)
+        assert done.returncode == 2 and "--metrics-listen" in done.stderr, done
+    shutil.rmtree(f"{observed.data}-none", ignore_errors=True)
+
+
+def test_a_callback_is_of_the_trace_that_asked_for_it(observed, box):
+    heard = []
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_POST(self):
+            heard.append((dict(self.headers), self.rfile.read(int(self.headers["Content-Length"]))))
+            self.send_response(200)
+            self.end_headers()
+
+        def log_message(self, *_):
+            pass
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as receiver:
+        thread = threading.Thread(target=receiver.serve_forever)
+        thread.start()
+        try:
+            pid = box.spawn("python3 -m http.server 4711")
+            answer = box.request("POST", f"/network/process/{pid}/monitor",
+                                 {"callback": f"http://127.0.0.1:{receiver.server_port}/"},
+                                 {"traceparent": PARENT, "tracestate": "a=1"})
+            assert answer.status in (200, 201, 202), answer
+            wait_until(lambda: heard, 60, "a callback")
+        finally:
+            receiver.shutdown()
+            thread.join()
+    fields, _ = heard[0]
+    version, trace, span, flags = fields["traceparent"].split("-")
+    assert (version, trace, flags) == ("00", TRACE, "01") and re.fullmatch("[0-9a-f]{16}", span)
+    assert fields["tracestate"] == "a=1"

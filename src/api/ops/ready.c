@@ -3,11 +3,13 @@
 /*
  * GET /ready: whether a load balancer should send requests here. Unlike /health, which tells that
  * the process is alive, it looks at what a request needs: the database, the privileged process,
- * room on the disk; and it says no as soon as the server is on its way out.
+ * room on the disk, an audit log that can be written; and it says no as soon as the server is on
+ * its way out.
  */
 
 #include "api/call.h"
 #include "api/handlers.h"
+#include "api/record.h"
 #include "base/cleanup.h"
 #include "sandbox/readiness.h"
 
@@ -16,6 +18,7 @@ int ops_ready(struct http_exchange *x, const struct route_params *params, void *
 {
     const struct api_call *call = ctx;
     struct readiness ready;
+    struct error why;
     sandboxes_readiness(call->api->sandboxes, &ready);
     const struct {
         const char *name, *problem; /* "": none */
@@ -23,6 +26,7 @@ int ops_ready(struct http_exchange *x, const struct route_params *params, void *
         {"store", ready.store},
         {"warden", ready.warden},
         {"disk", ready.disk},
+        {"audit", audit_admit(call->api->recorder->audit, &why) < 0 ? error_name(why.code) : ""},
         {"draining", call->api->draining ? "the server is shutting down" : ""},
     };
     bool all = true;
