@@ -16,6 +16,7 @@
 #include "http/webhook.h"
 #include "loop/co.h"
 #include "observe/otlp.h"
+#include "observe/otlp_json.h"
 
 enum {
     ATTEMPTS = 5,
@@ -25,6 +26,7 @@ enum {
     SEND_MS = 10 * 1000,
     METRICS_BYTES_MAX = 4 << 20,
     REQUEST_ROOM = 64 * 1024, /* around the spans */
+    JSON_BYTES_MAX = 4 * METRICS_BYTES_MAX,
 };
 
 struct exporter {
@@ -115,13 +117,23 @@ static bool may_retry(int status)
     return status == 0 || status == 429 || status == 502 || status == 503 || status == 504;
 }
 
-static int send_once(struct exporter *e, const char *url, const struct buf *headers,
-                     const struct buf *body, int *ret_status, struct error *err)
+/* What is sent, and where; not changed while it is tried again. */
+struct delivery {
+    const char *url;
+    const struct buf *headers;
+    struct slice body;
+    bool json;
+    uint64_t items;
+};
+
+static int send_once(struct exporter *e, const struct delivery *d, int *ret_status,
+                     struct error *err)
 {
-    const struct webhook_call call = {.url = url,
-                                      .content_type = "application/x-protobuf",
-                                      .body = {body->data, body->len},
-                                      .headers = {headers->data, headers->len},
+    const struct webhook_call call = {.url = d->url,
+                                      .content_type =
+                                          d->json ? "application/json" : "application/x-protobuf",
+                                      .body = d->body,
+                                      .headers = {d->headers->data, d->headers->len},
                                       .timeout_ms = e->stopping ? LAST_TRY_MS : SEND_MS};
     uint64_t begun = meter_now();
     int rc = webhook_send(e->webhook, &call, ret_status, err);
@@ -130,9 +142,8 @@ static int send_once(struct exporter *e, const char *url, const struct buf *head
     return rc;
 }
 
-/* Counts what became of `items`. */
-static void deliver(struct exporter *e, const char *url, const struct buf *headers,
-                    const struct buf *body, uint64_t items, unsigned attempts,
+/* Counts what became of its items. */
+static void deliver(struct exporter *e, const struct delivery *d, unsigned attempts,
                     struct co_cond *hurry)
 {
     struct meters *meters = loop_meters(e->loop);
@@ -145,14 +156,31 @@ static void deliver(struct exporter *e, const char *url, const struct buf *heade
             co_cond_wait(e->loop, hurry, pause, &err);
             pause = pause * 2 < BACKOFF_MOST_MS ? pause * 2 : BACKOFF_MOST_MS;
         }
-        if (send_once(e, url, headers, body, &status, &err) == 0) {
-            meter_add(meters, METER_SPANS_EXPORTED, items);
+        if (send_once(e, d, &status, &err) == 0) {
+            meter_add(meters, METER_SPANS_EXPORTED, d->items);
             return;
         }
         if (!may_retry(status) || e->stopping)
             break;
     }
-    meter_add(meters, may_retry(status) ? METER_SPANS_DROPPED : METER_SPANS_REJECTED, items);
+    meter_add(meters, may_retry(status) ? METER_SPANS_DROPPED : METER_SPANS_REJECTED, d->items);
+}
+
+/* In the encoding that the collector is to get. */
+static void deliver_as(struct exporter *e, struct delivery *d, struct buf *body,
+                       void (*to_json)(struct buf *out, struct slice request), unsigned attempts,
+                       struct co_cond *hurry)
+{
+    _cleanup_buf_ struct buf text = BUF_INIT(JSON_BYTES_MAX);
+    d->body = (struct slice){body->data, body->len};
+    if (d->json && !body->failed) {
+        to_json(&text, d->body);
+        d->body = (struct slice){text.data, text.len};
+    }
+    if (body->failed || text.failed)
+        meter_add(loop_meters(e->loop), METER_SPANS_DROPPED, d->items);
+    else
+        deliver(e, d, attempts, hurry);
 }
 
 static struct otlp_resource resource_of(const struct exporter *e)
@@ -171,11 +199,11 @@ static void send_spans(struct exporter *e)
     otlp_traces(&body, &resource, (struct slice){tracer->spans.data, tracer->spans.len});
     buf_release(&tracer->spans);
     tracer->span_count = 0;
-    if (body.failed)
-        meter_add(loop_meters(e->loop), METER_SPANS_DROPPED, count);
-    else
-        deliver(e, e->settings.traces, &e->settings.trace_headers, &body, count, ATTEMPTS,
-                &e->wake_spans);
+    struct delivery d = {.url = e->settings.traces,
+                         .headers = &e->settings.trace_headers,
+                         .json = e->settings.traces_json,
+                         .items = count};
+    deliver_as(e, &d, &body, otlp_traces_to_json, ATTEMPTS, &e->wake_spans);
 }
 
 static void send_figures(struct exporter *e)
@@ -186,10 +214,11 @@ static void send_figures(struct exporter *e)
     otlp_metrics_begin(&metrics, &body, &resource, e->start_unix_ns, unix_ns());
     e->tell(e->ctx, &metrics.sink);
     otlp_metrics_end(&metrics);
-    if (body.failed)
-        meter_count(loop_meters(e->loop), METER_SPANS_DROPPED);
-    else
-        deliver(e, e->settings.metrics, &e->settings.metric_headers, &body, 1, 1, &e->wake_figures);
+    struct delivery d = {.url = e->settings.metrics,
+                         .headers = &e->settings.metric_headers,
+                         .json = e->settings.metrics_json,
+                         .items = 1};
+    deliver_as(e, &d, &body, otlp_metrics_to_json, 1, &e->wake_figures);
 }
 
 static void ended(struct exporter *e)

@@ -2,9 +2,10 @@
 #pragma once
 
 /*
- * Sends spans and figures to an OpenTelemetry collector, by OTLP over HTTP in protobuf. Everything
- * is collected on the loop and sent by threads; a collector that is slow or away costs memory up to
- * a bound (SPANS_BYTES_MAX), then spans, which are counted, and never a request's time.
+ * Sends spans and figures to an OpenTelemetry collector, by OTLP over HTTP, in protobuf or as
+ * JSON. Everything is collected on the loop and sent by threads; a collector that is slow or away
+ * costs memory up to a bound (SPANS_BYTES_MAX), then spans, which are counted, and never a
+ * request's time.
  */
 
 #include "base/error.h"

@@ -123,6 +123,20 @@ static int read_headers(environ_getter *get, const char *own_name, struct buf *o
     return add_pairs(out, name, value_of(get, name), ": ", err);
 }
 
+/* gRPC is none of those that are spoken here. */
+static int read_protocol(environ_getter *get, const char *own_name, bool *ret_json,
+                         struct error *err)
+{
+    const char *common = "OTEL_EXPORTER_OTLP_PROTOCOL";
+    const char *name = value_of(get, own_name) != NULL ? own_name : common;
+    const char *protocol = value_of(get, name);
+    *ret_json = protocol != NULL && strcmp(protocol, "http/json") == 0;
+    if (protocol != NULL && !*ret_json && strcmp(protocol, "http/protobuf") != 0)
+        return error_set(err, ERROR_INVALID_ARGUMENT,
+                         "%s: \"%.40s\" is neither http/protobuf nor http/json", name, protocol);
+    return 0;
+}
+
 static int read_interval(environ_getter *get, const char *name, int64_t *ms, struct error *err)
 {
     const char *text = value_of(get, name);
@@ -197,6 +211,8 @@ int export_settings_read(struct export_settings *s, const char *endpoint, const 
                     &s->metrics, err) < 0) ||
         read_headers(get, "OTEL_EXPORTER_OTLP_TRACES_HEADERS", &s->trace_headers, err) < 0 ||
         read_headers(get, "OTEL_EXPORTER_OTLP_METRICS_HEADERS", &s->metric_headers, err) < 0 ||
+        read_protocol(get, "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", &s->traces_json, err) < 0 ||
+        read_protocol(get, "OTEL_EXPORTER_OTLP_METRICS_PROTOCOL", &s->metrics_json, err) < 0 ||
         read_interval(get, "OTEL_BSP_SCHEDULE_DELAY", &s->traces_ms, err) < 0 ||
         read_interval(get, "OTEL_METRIC_EXPORT_INTERVAL", &s->metrics_ms, err) < 0 ||
         read_ratio(get, ratio, &s->ratio, err) < 0 || read_resource(get, &s->resource, err) < 0) {

@@ -18,7 +18,8 @@ struct export_settings {
     char *traces, *metrics;   /* addresses; NULL: not sent */
     struct buf trace_headers; /* "Name: value" strings, each with its NUL */
     struct buf metric_headers;
-    struct buf resource; /* "service.name=cella" …, likewise */
+    bool traces_json, metrics_json; /* http/json, and not http/protobuf */
+    struct buf resource;            /* "service.name=cella" …, likewise */
     double ratio;
     int64_t traces_ms, metrics_ms; /* between two sends */
 };

@@ -19,9 +19,10 @@ from cella_server import PATIENCE, Server, wait_until
 MODULES = pathlib.Path(__file__).resolve().parent / "python_modules_otlp"
 TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
 PARENT = "00f067aa0ba902b7"
+TYPES = {"http/protobuf": "application/x-protobuf", "http/json": "application/json"}
 DECODE = """
-import json, sys
-from google.protobuf.json_format import MessageToDict
+import base64, json, re, sys
+from google.protobuf.json_format import MessageToDict, ParseDict
 from google.protobuf.unknown_fields import UnknownFieldSet
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest as Metrics
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest as Traces
@@ -33,8 +34,31 @@ def strict(message):
             for one in (value if field.is_repeated else [value]):
                 strict(one)
 
+def from_otlp(value, name=""):
+    # OTLP's JSON is protobuf's but for its ids; what the specification says of each kind of value is held.
+    if isinstance(value, dict):
+        return {key: from_otlp(one, key) for key, one in value.items()}
+    if isinstance(value, list):
+        return [from_otlp(one, name) for one in value]
+    if name in ("traceId", "spanId", "parentSpanId"):
+        assert re.fullmatch("[0-9a-f]{32}" if name == "traceId" else "[0-9a-f]{16}", value), (name, value)
+        return base64.b64encode(bytes.fromhex(value)).decode()
+    if name.endswith("UnixNano") or name in ("count", "bucketCounts", "intValue"):
+        assert isinstance(value, str), (name, value)
+    if name in ("kind", "code", "aggregationTemporality"):
+        assert isinstance(value, int), (name, value)
+    return value
+
+def unique(pairs):
+    assert len(dict(pairs)) == len(pairs), pairs
+    return dict(pairs)
+
 message = {"/v1/traces": Traces, "/v1/metrics": Metrics}[sys.argv[1]]()
-message.ParseFromString(sys.stdin.buffer.read())
+data = sys.stdin.buffer.read()
+if sys.argv[2] == "http/json":
+    ParseDict(from_otlp(json.loads(data.decode(), object_pairs_hook=unique)), message)
+else:
+    message.ParseFromString(data)
 strict(message)
 print(json.dumps(MessageToDict(message)))
 """
@@ -43,8 +67,10 @@ print(json.dumps(MessageToDict(message)))
 class Collector:
     """Keeps what it is sent; refuses as many as it is told to, first."""
 
-    def __init__(self, refusals=0):
+    def __init__(self, protocol, refusals=0):
+        self.protocol = protocol
         self.posts, self.refused, refuse = [], [], [refusals]
+        self.known = {}  # what a post says, by its number: a decoder takes a while to start
 
         class Handler(http.server.BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
@@ -68,16 +94,20 @@ class Collector:
 
     def decoded(self, path):
         found = []
-        for where, fields, body in list(self.posts):
+        for number, (where, fields, body) in enumerate(list(self.posts)):
             if where != path:
                 continue
-            assert fields["Content-Type"] == "application/x-protobuf", fields
-            body = gzip.decompress(body) if fields.get("Content-Encoding") == "gzip" else body
-            done = subprocess.run([sys.executable, "-c", DECODE, path], input=body, capture_output=True, check=False,
-                                  env={**os.environ, "PYTHONPATH": str(MODULES)}, timeout=60 * PATIENCE)
-            assert done.returncode == 0, done.stderr.decode()
-            found.append(json.loads(done.stdout))
+            assert fields["Content-Type"] == TYPES[self.protocol], fields
+            if number not in self.known:
+                self.known[number] = self.decode(path, gzip.decompress(body) if fields.get("Content-Encoding") == "gzip" else body)
+            found.append(json.loads(self.known[number]))
         return found
+
+    def decode(self, path, body):
+        done = subprocess.run([sys.executable, "-c", DECODE, path, self.protocol], input=body, capture_output=True, check=False,
+                              env={**os.environ, "PYTHONPATH": str(MODULES)}, timeout=60 * PATIENCE)
+        assert done.returncode == 0, done.stderr.decode()
+        return done.stdout
 
     def close(self):
         self.server.shutdown()
@@ -85,14 +115,14 @@ class Collector:
         self.server.server_close()
 
 
-@pytest.fixture(scope="module")
-def exported():
+@pytest.fixture(scope="module", params=list(TYPES))
+def exported(request):
     """A server's collector, after a request with a trace, a command and one that fails."""
     if not MODULES.is_dir():
         pytest.skip("opentelemetry-proto is not installed: scripts/install-clients")
-    collector = Collector(refusals=1)
+    collector = Collector(request.param, refusals=1)
     server = Server("--otlp-endpoint", collector.address,
-                    env={"OTEL_EXPORTER_OTLP_HEADERS": "x-team=one%20two", "OTEL_BSP_SCHEDULE_DELAY": "200",
+                    env={"OTEL_EXPORTER_OTLP_PROTOCOL": request.param, "OTEL_EXPORTER_OTLP_HEADERS": "x-team=one%20two", "OTEL_BSP_SCHEDULE_DELAY": "200",
                              "OTEL_METRIC_EXPORT_INTERVAL": "500", "OTEL_RESOURCE_ATTRIBUTES": "deployment=test"})
     try:
         box = server.create("traced")

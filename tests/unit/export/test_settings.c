@@ -35,6 +35,8 @@ static int clear(void **state)
     static const char *const names[] = {"OTEL_EXPORTER_OTLP_ENDPOINT",
                                         "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
                                         "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT",
+                                        "OTEL_EXPORTER_OTLP_PROTOCOL",
+                                        "OTEL_EXPORTER_OTLP_METRICS_PROTOCOL",
                                         "OTEL_EXPORTER_OTLP_HEADERS",
                                         "OTEL_EXPORTER_OTLP_TRACES_HEADERS",
                                         "OTEL_TRACES_SAMPLER_ARG",
@@ -88,6 +90,20 @@ static void addresses(void **state)
     export_settings_release(&s);
 }
 
+static void protocols(void **state)
+{
+    struct export_settings s;
+    struct error err;
+    assert_int_equal(read_all(&s, "http://a", &err), 0);
+    assert_false(s.traces_json || s.metrics_json);
+    export_settings_release(&s);
+    set("OTEL_EXPORTER_OTLP_PROTOCOL", "http/json");
+    set("OTEL_EXPORTER_OTLP_METRICS_PROTOCOL", "http/protobuf");
+    assert_int_equal(read_all(&s, "http://a", &err), 0);
+    assert_true(s.traces_json && !s.metrics_json);
+    export_settings_release(&s);
+}
+
 static void lists(void **state)
 {
     struct export_settings s;
@@ -115,6 +131,8 @@ static void wrong_ones(void **state)
         {"OTEL_EXPORTER_OTLP_HEADERS", "novalue"},
         {"OTEL_EXPORTER_OTLP_HEADERS", "=x"},
         {"OTEL_EXPORTER_OTLP_HEADERS", "a=b%0d%0aevil: yes"},
+        {"OTEL_EXPORTER_OTLP_PROTOCOL", "grpc"},
+        {"OTEL_EXPORTER_OTLP_METRICS_PROTOCOL", "json"},
         {"OTEL_TRACES_SAMPLER_ARG", "2"},
         {"OTEL_TRACES_SAMPLER_ARG", "half"},
         {"OTEL_BSP_SCHEDULE_DELAY", "1"},
@@ -134,9 +152,8 @@ static void wrong_ones(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(off_by_default, clear),
-        cmocka_unit_test_setup(addresses, clear),
-        cmocka_unit_test_setup(lists, clear),
+        cmocka_unit_test_setup(off_by_default, clear), cmocka_unit_test_setup(addresses, clear),
+        cmocka_unit_test_setup(protocols, clear),      cmocka_unit_test_setup(lists, clear),
         cmocka_unit_test_setup(wrong_ones, clear),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
