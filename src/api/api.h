@@ -51,3 +51,5 @@ struct api {
 
 /* Serves one request. ctx is the struct api. */
 http_handler api_handle;
+/* The same at the address for the server's figures alone (api/ops/figures_door.c). */
+http_handler api_handle_figures;

@@ -514,6 +514,7 @@ static const struct option_row server_options[] = {
     CHOICE("log-format", "text|json", "what its lines look like (default: text)"),
     FLAG("access-log", "a line for each request"),
     FLAG("metrics-open", "let anybody read /metrics, without a key"),
+    TEXT("metrics-listen", "HOST:PORT", "serve /metrics, /health and /ready there too, without a key, and nothing else"),
     TEXT("otlp-endpoint", "URL", "an OpenTelemetry collector for traces and metrics, as http://127.0.0.1:4318 (default: OTEL_EXPORTER_OTLP_ENDPOINT)"),
     TEXT("trace-ratio", "0…1", "how many of the traces that begin here are recorded (default: 1)"),
     FLAG("trace-commands", "give commands TRACEPARENT of the request that runs them"),

@@ -63,6 +63,8 @@ struct cellad {
     struct code *code;
     struct webhook *webhook;
     struct http_server *server;
+    struct http_server *figures; /* of --metrics-listen; NULL: there is none */
+    bool metrics_listen;
     struct tls_context *tls; /* NULL: plain HTTP only */
     const char *overcommit, *capacity, *network_private;
     bool no_history;
@@ -110,6 +112,8 @@ static void shut_down(void *arg)
     let_others_notice(d);
     if (d->server != NULL)
         http_server_shutdown(d->server, d->hurry ? 0 : d->drain_timeout_ms);
+    if (d->figures != NULL)
+        http_server_shutdown(d->figures, 0);
     code_stop(d->code);
     sandboxes_close_ports(d->sandboxes);
     port_doors_wait(d->doors);
@@ -152,6 +156,8 @@ static void renew_tls(struct cellad *d)
         return;
     if (d->server != NULL)
         http_server_set_tls(d->server, fresh);
+    if (d->figures != NULL)
+        http_server_set_tls(d->figures, fresh);
     tls_context_free(d->tls);
     d->tls = fresh;
     log_info("new connections get the renewed TLS certificate");
@@ -216,6 +222,18 @@ static void on_signal(struct watch *watch, uint32_t events)
     }
 }
 
+static int serve_figures(struct cellad *d, struct error *err)
+{
+    static const struct http_limits limits = {.connections_max = FIGURES_CONNECTIONS_MAX};
+    if (!d->metrics_listen)
+        return 0;
+    d->figures = http_server_new(d->loop, api_handle_figures, &d->api, &limits, err);
+    if (d->figures == NULL)
+        return -1;
+    http_server_set_tls(d->figures, d->tls);
+    return http_server_add(d->figures, CELLAD_FD_METRICS, err);
+}
+
 static void serve(void *arg)
 {
     struct cellad *d = arg;
@@ -230,7 +248,7 @@ static void serve(void *arg)
         d->api.server = d->server;
     }
     if (d->server == NULL || http_server_add(d->server, CELLAD_FD_LISTEN, &err) < 0 ||
-        http_server_add(d->server, CELLAD_FD_UNIX, &err) < 0)
+        http_server_add(d->server, CELLAD_FD_UNIX, &err) < 0 || serve_figures(d, &err) < 0)
         goto fail;
     if (d->exporter != NULL && exporter_start(d->exporter, &err) < 0)
         goto fail;
@@ -398,6 +416,7 @@ static void take_settings(struct cellad *d, int count, char **words)
     d->api.started_ms = time_now_ms();
     d->api.access_log = setting(count, words, "access-log")[0] != '\0';
     d->api.metrics_open = setting(count, words, "metrics-open")[0] != '\0';
+    d->metrics_listen = setting(count, words, "metrics-listen")[0] != '\0';
     d->otlp = setting(count, words, "otlp-endpoint");
     d->trace_ratio = setting(count, words, "trace-ratio");
     d->trace_commands = setting(count, words, "trace-commands")[0] != '\0';
@@ -446,6 +465,7 @@ int cellad_main(int argc, char **argv)
         d.status = 1;
     }
     http_server_free(d.server);
+    http_server_free(d.figures);
     tls_context_free(d.tls);
     code_free(d.code);
     connect_watchers_release(&d.watchers);

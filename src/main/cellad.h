@@ -18,6 +18,7 @@ enum {
     CELLAD_FD_TLS = 8,
     /* Whose tokens are trusted (auth/issuers.h); empty: nobody's. The same. 9 is the lock. */
     CELLAD_FD_JWT = 10,
+    CELLAD_FD_METRICS = 11, /* with the setting metrics-listen: another listening TCP socket */
 };
 
 /* argv: "cellad", data folder, "auth" or "open", log level, public URL or "", seconds between

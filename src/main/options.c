@@ -59,6 +59,7 @@ static const struct option_place places[] = {
     {"--log-format", VALUE, offsetof(struct server_options, log_format)},
     {"--access-log", FLAG, offsetof(struct server_options, access_log)},
     {"--metrics-open", FLAG, offsetof(struct server_options, metrics_open)},
+    {"--metrics-listen", VALUE, offsetof(struct server_options, metrics_listen)},
     {"--otlp-endpoint", VALUE, offsetof(struct server_options, otlp)},
     {"--trace-ratio", VALUE, offsetof(struct server_options, trace_ratio)},
     {"--trace-commands", FLAG, offsetof(struct server_options, trace_commands)},

@@ -38,6 +38,7 @@ struct server_options {
     const char *drain_delay; /* as given; NULL: none */
     const char *drain_timeout; /* as given; NULL: the default */
     uint64_t drain_delay_s, drain_timeout_s;
+    const char *metrics_listen;   /* an address for /metrics alone, without a key; NULL: none */
     bool metrics_open;            /* /metrics needs no key */
     bool access_log;              /* a line for each request */
     bool trace_commands;          /* commands get TRACEPARENT */

@@ -49,7 +49,7 @@ enum {
     WARDEN_FD_LISTEN = 3,
     WARDEN_FD_EGRESS = 4,
     FD_LOCK = 9,
-    FDS_MAX = 8,
+    FDS_MAX = 9,
     FD_SAFE = 20, /* descriptors are moved up here before they are put into place */
     BACKOFF_FIRST_MS = 50,
     BACKOFF_MAX_MS = 5000,
@@ -85,7 +85,8 @@ struct supervisor {
     gid_t egress_gid;
     char resolvers[EGRESS_LIST_MAX]; /* for the warden's rules */
     int http_fd;
-    int unix_fd; /* the same on a unix socket */
+    int metrics_fd; /* of --metrics-listen; -1: none */
+    int unix_fd;    /* the same on a unix socket */
     int warden_fd;
     int warden_egress_fd; /* where the warden takes the egress process's requests */
     int egress_fd;        /* where that one takes cellad's */
@@ -239,6 +240,7 @@ static void describe_settings(const struct server_options *options,
     snprintf(timeout, sizeof(timeout), "%" PRIu64, options->drain_timeout_s);
     add_setting(settings, "access-log", options->access_log ? "on" : "");
     add_setting(settings, "metrics-open", options->metrics_open ? "on" : "");
+    add_setting(settings, "metrics-listen", options->metrics_listen);
     add_setting(settings, "otlp-endpoint", options->otlp);
     add_setting(settings, "trace-ratio", options->trace_ratio);
     add_setting(settings, "trace-commands", options->trace_commands ? "on" : "");
@@ -250,13 +252,16 @@ static void describe_settings(const struct server_options *options,
 static int exec_cellad(struct supervisor *s)
 {
     hold_hangups();
-    const int from[FDS_MAX] = {s->dir.fd,      s->http_fd,       s->ready_write_fd, s->unix_fd,
-                               s->dir.lock_fd, open_key_pipe(s), s->tls_fd,         s->jwt_fd};
-    const int to[FDS_MAX] = {CELLAD_FD_DATA, CELLAD_FD_LISTEN, CELLAD_FD_READY, CELLAD_FD_UNIX,
-                             FD_LOCK,        CELLAD_FD_KEY,    CELLAD_FD_TLS,   CELLAD_FD_JWT};
+    const int from[FDS_MAX] = {s->dir.fd,  s->http_fd,     s->ready_write_fd,
+                               s->unix_fd, s->dir.lock_fd, open_key_pipe(s),
+                               s->tls_fd,  s->jwt_fd,      s->metrics_fd};
+    const int to[FDS_MAX] = {CELLAD_FD_DATA, CELLAD_FD_LISTEN, CELLAD_FD_READY,
+                             CELLAD_FD_UNIX, FD_LOCK,          CELLAD_FD_KEY,
+                             CELLAD_FD_TLS,  CELLAD_FD_JWT,    CELLAD_FD_METRICS};
     _cleanup_fd_ int self = open("/proc/self/exe", O_PATH | O_CLOEXEC);
     _cleanup_fd_ int program = self < 0 ? -1 : fcntl(self, F_DUPFD_CLOEXEC, FD_SAFE);
-    if (program < 0 || place_fds(FDS_MAX, from, to) < 0 || drop_privileges(s->uid, s->gid) < 0)
+    if (program < 0 || place_fds(s->metrics_fd < 0 ? FDS_MAX - 1 : FDS_MAX, from, to) < 0 ||
+        drop_privileges(s->uid, s->gid) < 0)
         return -1;
     char interval[24];
     snprintf(interval, sizeof(interval), "%" PRIu64, s->options.metrics_interval_s);
@@ -533,6 +538,22 @@ static int listen_http(struct supervisor *s, struct error *err)
     return 0;
 }
 
+static int listen_metrics(struct supervisor *s, struct error *err)
+{
+    const char *address = s->options.metrics_listen;
+    uint16_t port;
+    if (address == NULL)
+        return 0;
+    const char *colon = strrchr(address, ':');
+    if (colon == NULL)
+        return error_set(err, ERROR_INVALID_ARGUMENT, "--metrics-listen %.60s is not HOST:PORT",
+                         address);
+    if (net_listen(address, LISTEN_BACKLOG, &s->metrics_fd, &port, err) < 0)
+        return error_prefix(err, "--metrics-listen %.60s", address);
+    log_info("figures are at http://%.*s:%u/metrics", (int)(colon - address), address, port);
+    return 0;
+}
+
 /* A socket in the data folder, for its group; the path may be longer than an address can hold. */
 static int listen_unix(const struct supervisor *s, const char *name, int backlog, int *ret_fd,
                        struct error *err)
@@ -588,6 +609,7 @@ static int prepare(struct supervisor *s, struct error *err)
         jwt_files_open(s->options.jwt_config, &s->jwt_fd, err) < 0 ||
         datadir_open(s->options.data, s->uid, s->gid, &s->dir, err) < 0 ||
         tls_files_open(&s->dir, &s->options, &s->tls_fd, err) < 0 || listen_http(s, err) < 0 ||
+        listen_metrics(s, err) < 0 ||
         listen_unix(s, LAYOUT_API_SOCK, LISTEN_BACKLOG, &s->unix_fd, err) < 0 ||
         listen_unix(s, LAYOUT_WARDEN_SOCK, WARDEN_BACKLOG, &s->warden_fd, err) < 0 ||
         prepare_network(s, err) < 0)
@@ -717,6 +739,7 @@ int server_main(int argc, char **argv)
         .ca_fd = -1,
         .tls_fd = -1,
         .jwt_fd = -1,
+        .metrics_fd = -1,
         .ready_write_fd = -1,
         .warden = {.name = "warden", .exec = exec_warden},
         .cellad = {.name = "cellad", .exec = exec_cellad},

@@ -1,17 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the server tells about itself: figures, logs, ids of requests, whether it is ready."""
 
+import contextlib
+import http.client
+import http.server
 import json
 import re
 import shutil
 import subprocess
+import threading
+import urllib.parse
 
 import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
 from prometheus_client.parser import text_string_to_metric_families as parse_text
 
 from cella_auth import Workspace
-from cella_server import wait_until
+from cella_server import PATIENCE, wait_until
 
 TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
 PARENT = f"00-{TRACE}-00f067aa0ba902b7-01"
@@ -22,6 +27,7 @@ def observed(request):
     """A server that writes everything down, as JSON, and lets anybody read its figures."""
     from cella_server import Server
     made = Server("--log-format", "json", "--log-level", "debug", "--access-log", "--metrics-open", "--trace-commands",
+                  "--metrics-listen", "127.0.0.1:0", "--allow-private-callbacks",
                   "--pool", "image=host,size=1,name=spares")
     request.addfinalizer(made.close)
     return made
