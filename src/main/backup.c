@@ -4,12 +4,12 @@
  * `cella backup`: what a server needs to go on elsewhere, as one tar file, while it goes on here.
  *
  * What changes under us is copied first, below the data folder: the database in one transaction,
- * then the keys and the history of each sandbox. The copy is listed with sums, then packed
- * together with the images, which never change. Nothing is asked of the server, so a backup works
- * as well while none runs.
+ * then the keys, the history of each sandbox and the audit log. The copy is listed with sums, then
+ * packed together with the images, which never change. Nothing is asked of the server, so a backup
+ * works as well while none runs.
  *
  * Not in it: what is made anew (the instance's id, so that a restored server can run beside the
- * old one), sandboxes' writable layers, measurements and logs.
+ * old one), sandboxes' writable layers, measurements and networks' logs.
  */
 
 #include <dirent.h>
@@ -28,6 +28,7 @@
 #include "base/layout.h"
 #include "cli/cli.h"
 #include "main/archive.h"
+#include "main/backup_audit.h"
 #include "main/manifest.h"
 #include "main/tree.h"
 #include "store/store.h"
@@ -231,12 +232,12 @@ static int pack(struct backup *b, int out, struct error *err)
 {
     char images[PATH_MAX];
     snprintf(images, sizeof(images), "%s/%s", b->data, LAYOUT_IMAGES);
-    const char *argv[24] = {"tar",         "--create",       "--file=-",    "--format=posix",
+    const char *argv[32] = {"tar",         "--create",       "--file=-",    "--format=posix",
                             "--sparse",    "--acls",         "--xattrs",    "--xattrs-include=*",
                             "-C",          b->stage,         MANIFEST_NAME, LAYOUT_API_KEY,
                             LAYOUT_DB_DIR, LAYOUT_SECRET_KEY};
     int argc = 14;
-    static const char *const folders[] = {LAYOUT_TLS, LAYOUT_HISTORY};
+    static const char *const folders[] = {LAYOUT_TLS, LAYOUT_HISTORY, LAYOUT_AUDIT};
     for (size_t i = 0; i < ARRAY_LEN(folders); i++)
         if (faccessat(b->stage_fd, folders[i], F_OK, AT_SYMLINK_NOFOLLOW) == 0)
             argv[argc++] = folders[i];
@@ -277,7 +278,8 @@ static int make_backup(struct backup *b, const char *file, struct error *err)
 {
     if (sweep(b, err) < 0 || make_stage(b, err) < 0 || copy_database(b, err) < 0 ||
         copy_small(b, err) < 0 || copy_folder(b->data_fd, b->stage_fd, LAYOUT_TLS, err) < 0 ||
-        copy_histories(b, err) < 0 || list_all(b, err) < 0)
+        copy_histories(b, err) < 0 || backup_audit(b->data_fd, b->stage_fd, err) < 0 ||
+        list_all(b, err) < 0)
         return -1;
     return strcmp(file, "-") == 0 ? pack(b, STDOUT_FILENO, err) : pack_to_file(b, file, err);
 }

@@ -129,7 +129,7 @@ static int own(void *ctx, enum tree_moment moment, int dir_fd, const char *name,
 
 static int settle(struct restore *r, struct error *err)
 {
-    static const char *const cellads[] = {LAYOUT_DB_DIR, LAYOUT_HISTORY};
+    static const char *const cellads[] = {LAYOUT_DB_DIR, LAYOUT_HISTORY, LAYOUT_AUDIT};
     for (size_t i = 0; i < ARRAY_LEN(cellads); i++) {
         _cleanup_fd_ int fd =
             openat(r->fd, cellads[i], O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);

@@ -2,6 +2,7 @@
 """`cella backup` of a server that is at work, and `cella restore` into another folder, where a server then goes on."""
 
 import io
+import json
 import os
 import pathlib
 import re
@@ -111,6 +112,16 @@ def test_a_backup_is_made_under_load(origin):
     histories = [name for name in names if name.startswith("history/")]
     assert histories and not any(name.endswith("passing.new") for name in histories)
     assert not any(name.startswith("images/.") for name in names)
+    assert "db/audit-head" in names and any(name.startswith("audit/audit-") for name in names)
+
+
+def audit_lines(data):
+    return [json.loads(line) for path in sorted((data / "audit").glob("audit-*.jsonl")) for line in path.read_text().splitlines()]
+
+
+def verify_audit(data, *args):
+    return subprocess.run([bin_dir() / "cella", "--data", data, "audit", "verify", *args], capture_output=True, text=True, timeout=60,
+                          check=False)
 
 
 def test_a_server_goes_on_from_it(origin):
@@ -122,8 +133,18 @@ def test_a_server_goes_on_from_it(origin):
     assert (image / "images/host/file").read_text() == "not the host's"
     assert (image / "etc/na me%").read_text() == "an image's file" and (image / "link").is_symlink()
     assert (image / "etc/na me%").stat().st_uid == 1234 and (image / "etc/na me%").stat().st_mode & 0o7777 == 0o4755
+    # The audit log is one of that moment: whole, with all that was acknowledged before, and it goes on from there.
+    lines, done = audit_lines(data), verify_audit(data)
+    assert done.returncode == 0 and "head: " in done.stdout, done
+    assert [one["seq"] for one in lines] == list(range(lines[0]["seq"], lines[-1]["seq"] + 1))
+    assert set(origin.before) <= {one.get("sandbox") for one in lines if one.get("operation") == "POST /v0/sandbox"}
+    assert lines == audit_lines(origin.server.data)[:len(lines)]
+    owner = (data / "audit").stat()
+    assert owner.st_uid == (origin.server.data / "audit").stat().st_uid and owner.st_mode & 0o777 == 0o700
+    head = done.stdout.split("head: ")[1].strip()
     again = Server(data=data)
     try:
+        assert verify_audit(data, "--expect", head).returncode == 0
         assert again.key == origin.server.key and again.instance != origin.server.instance
         names = {box["metadata"]["name"] for box in again.request("GET", "/v0/sandbox?limit=1000").json()["sandboxes"]}
         assert set(origin.before) <= names and names - {"kept"} <= origin.ever
