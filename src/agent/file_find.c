@@ -15,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "agent/file_glob.h"
+#include "base/globs.h"
 #include "agent/file_path.h"
 #include "agent/fuzzy.h"
 #include "agent/walk.h"

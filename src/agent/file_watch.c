@@ -24,7 +24,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "agent/file_glob.h"
+#include "base/globs.h"
 #include "agent/file_new.h"
 #include "agent/file_path.h"
 #include "agent/file_worker.h"

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "agent/file_glob.h"
+#include "base/globs.h"
 #include "agent/file_new.h"
 #include "agent/file_worker.h"
 #include "agent/history_path.h"

@@ -15,7 +15,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "agent/file_glob.h"
+#include "base/globs.h"
 #include "agent/fuzzy.h"
 #include "base/cleanup.h"
 #include "base/limits.h"
