@@ -81,6 +81,7 @@ const struct trust_row trust_rows[TRUST_OPTION_COUNT] = {
                                .max = INT32_MAX},
     [TRUST_READ_ONLY_ROOT] = {"read_only_root", TRUST_BOOL, AT(read_only_root), false},
     [TRUST_LOG_ALL_COMMANDS] = {"log_all_commands", TRUST_BOOL, AT(log_all_commands), false},
+    [TRUST_NO_NEW_PRIVS] = {"no_new_privs", TRUST_BOOL, AT(no_new_privs), false},
 };
 
 static const char *const level_texts[] = {
@@ -192,8 +193,7 @@ static int check_tighter(const struct trust_options *options, const struct trust
             snprintf(what, sizeof(what), "security.%s", trust_rows[option].name);
             return refuse_looser(what, than->level, err);
         }
-    if ((than->no_new_privs && !options->no_new_privs) ||
-        (than->no_capabilities && !options->no_capabilities))
+    if (than->no_capabilities && !options->no_capabilities)
         return refuse_looser("trustLevel", than->level, err);
     return 0;
 }
@@ -225,7 +225,7 @@ int trust_resolve(const struct trust_request *request, const struct trust_option
         trust_set(&options, option, value);
     }
     /* The filter that it is can be loaded only so. */
-    options.no_new_privs = levels[options.level].no_new_privs || !options.allow_subprocess;
+    options.no_new_privs |= !options.allow_subprocess;
     if (!request->may_loosen && check_tighter(&options, &than, err) < 0)
         return -1;
     *ret_options = options;
@@ -421,7 +421,7 @@ int trust_from_text(const char *level, const char *text, struct trust_options *r
             return -1;
         line += len + (line[len] == '\n');
     }
-    options.no_new_privs = options.no_new_privs || !options.allow_subprocess;
+    options.no_new_privs |= !options.allow_subprocess;
     *ret_options = options;
     return 0;
 }

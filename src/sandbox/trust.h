@@ -55,8 +55,8 @@ struct trust_options {
     uint64_t
         timeout_seconds; /* of a command that names none, and the most of those that do; 0: none
                           */
+    bool no_new_privs;   /* no program gains privileges by exec; always where !allow_subprocess */
     /* What a level brings along. */
-    bool no_new_privs;
     bool no_capabilities;
     enum net_mode network;      /* of those that ask for none in particular */
     enum net_mode network_most; /* without loosening */
@@ -74,6 +74,7 @@ enum trust_option {
     TRUST_TIMEOUT_SECONDS,
     TRUST_READ_ONLY_ROOT,
     TRUST_LOG_ALL_COMMANDS,
+    TRUST_NO_NEW_PRIVS,
     TRUST_OPTION_COUNT
 };
 

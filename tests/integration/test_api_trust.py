@@ -12,8 +12,9 @@ from cella_server import wait_until
 from cella_websocket import Refused, Terminal
 
 OPTIONS = {"network_enabled", "allowed_hosts", "allow_shell", "allow_subprocess", "allow_network_tools",
-           "memory_limit_mb", "cpu_limit", "timeout_seconds", "read_only_root", "log_all_commands"}
-SHOWN = OPTIONS | {"no_new_privs", "capabilities"}
+           "memory_limit_mb", "cpu_limit", "timeout_seconds", "read_only_root", "log_all_commands",
+           "no_new_privs"}
+SHOWN = OPTIONS | {"capabilities"}
 
 # What DESIGN and docs/api.md say of each level.
 LEVELS = {

@@ -4,7 +4,7 @@
  * Containers: making them, how they are, deleting them. What is answered with is ready to be used.
  *
  * Who comes this way has code to run and nothing else: so a container has no network, ends half an
- * hour after it was made, and what runs in it is not root.
+ * hour after it was made, and what runs in it is not root and cannot become it.
  */
 
 #include "api/aisandbox/docker_units.h"
@@ -16,6 +16,8 @@
 #include "sandbox/metrics.h"
 
 static const struct network_request no_network = {.given = NETWORK_MODE, .mode = NET_NONE};
+static const struct trust_request no_privileges = {.given = 1U << TRUST_NO_NEW_PRIVS,
+                                                   .wanted = {.no_new_privs = true}};
 
 static void add_time(yyjson_mut_doc *doc, yyjson_mut_val *object, const char *key, int64_t ms)
 {
@@ -74,6 +76,7 @@ static int create(struct http_exchange *x, const struct api_call *call,
         .image = request->image,
         .resources = request->resources,
         .metadata = {.e2b_spec = e2b_spec_text(arena, &spec)},
+        .security = no_privileges,
         .network = no_network,
         .enabled = true,
         .lifespan = {.ttl_s = AISANDBOX_LIFE_S, .on_expire = LIFESPAN_DELETE},

@@ -16,7 +16,7 @@
 #include "base/limits.h"
 
 /* In answers only: what is there is sent back by those who change one thing of it. */
-static const char *const shown_only[] = {"no_new_privs", "capabilities", "enforcement"};
+static const char *const shown_only[] = {"capabilities", "enforcement"};
 
 static bool is_shown_only(const char *name)
 {
@@ -145,7 +145,6 @@ void security_to_json(yyjson_mut_doc *doc, yyjson_mut_val *spec,
         if (note != NULL)
             yyjson_mut_obj_add_str(doc, notes, trust_rows[option].name, note);
     }
-    yyjson_mut_obj_add_bool(doc, security, "no_new_privs", options->no_new_privs);
     yyjson_mut_obj_add_str(doc, security, "capabilities",
                            options->no_capabilities ? "none" : "default");
     if (yyjson_mut_obj_size(notes) > 0)

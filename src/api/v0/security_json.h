@@ -9,7 +9,7 @@
 #include "sandbox/trust.h"
 
 /*
- * Either may be NULL: not given. null and what only answers have (no_new_privs, capabilities,
+ * Either may be NULL: not given. null and what only answers have (capabilities,
  * enforcement) are passed over. UNKNOWN_FIELD lists the options there are; INVALID_ARGUMENT says
  * what a value should be.
  */
