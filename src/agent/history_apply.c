@@ -29,6 +29,7 @@ struct applying {
     struct buf frame; /* the item at hand */
     struct history_applied applied;
     char failure[ERROR_MESSAGE_MAX];
+    struct buf left; /* history_applied's */
 };
 
 /* --- places --- */
@@ -288,6 +289,27 @@ static int take_item(struct applying *a, const struct frame_header *header,
     return history_check_path(a->request->roots, ret_item->path, err);
 }
 
+/* Most say the path first, which stands beside them. */
+static const char *reason_of(const char *message, const char *path)
+{
+    size_t len = strnlen(path, 200);
+    bool named = strncmp(message, path, len) == 0 && strncmp(message + len, ": ", 2) == 0;
+    return named ? message + len + 2 : message;
+}
+
+static void note_failure(struct applying *a, const struct history_item *item,
+                         const struct error *failure)
+{
+    const char *reason = reason_of(failure->message, item->path);
+    size_t path = strlen(item->path) + 1, why = strlen(reason) + 1;
+    if (a->applied.failed++ == 0)
+        memcpy(a->failure, failure->message, sizeof(a->failure));
+    if (a->applied.failed > HISTORY_LEFT_SHOWN || a->left.len + path + why > HISTORY_LEFT_BYTES_MAX)
+        return;
+    buf_add(&a->left, item->path, path);
+    buf_add(&a->left, reason, why);
+}
+
 static int apply(struct applying *a, const struct frame_header *header, struct error *err)
 {
     struct history_item item;
@@ -302,8 +324,7 @@ static int apply(struct applying *a, const struct frame_header *header, struct e
         *err = failure;
         return -1;
     }
-    if (a->applied.failed++ == 0)
-        memcpy(a->failure, failure.message, sizeof(a->failure));
+    note_failure(a, &item, &failure);
     return 0;
 }
 
@@ -337,10 +358,14 @@ int history_apply(struct file_worker *worker, uint32_t id, const void *msg, stru
     if (worker->piece == NULL)
         return error_sys(err, "restoring files");
     buf_init(&a.frame, WIRE_PAYLOAD_MAX);
+    buf_init(&a.left, HISTORY_LEFT_BYTES_MAX);
     int rc = apply_all(&a, err);
     buf_release(&a.frame);
-    if (rc < 0)
-        return -1;
     a.applied.failure = a.applied.failed == 0 ? NULL : a.failure;
-    return file_answer(worker, &history_applied_schema, id, &a.applied, err);
+    if (!a.left.failed)
+        a.applied.left = (struct slice){a.left.data, a.left.len};
+    if (rc == 0)
+        rc = file_answer(worker, &history_applied_schema, id, &a.applied, err);
+    buf_release(&a.left);
+    return rc;
 }

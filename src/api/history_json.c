@@ -54,6 +54,19 @@ void history_diff_json(yyjson_mut_doc *doc, yyjson_mut_val *root, const struct h
         yyjson_mut_obj_add_bool(doc, root, "truncated", true);
 }
 
+static void add_left(yyjson_mut_doc *doc, yyjson_mut_val *root, const struct history_rollback *done)
+{
+    if (done->left_total == 0)
+        return;
+    yyjson_mut_obj_add_uint(doc, root, "leftAloneCount", done->left_total);
+    yyjson_mut_val *left = yyjson_mut_obj_add_arr(doc, root, "leftAlone");
+    for (size_t i = 0; i < done->left_count; i++) {
+        yyjson_mut_val *file = yyjson_mut_arr_add_obj(doc, left);
+        json_add_lossy(doc, file, "path", done->left[i].path);
+        json_add_lossy(doc, file, "reason", slice_of(done->left[i].reason));
+    }
+}
+
 void history_rollback_json(yyjson_mut_doc *doc, yyjson_mut_val *root,
                            const struct history_rollback *done)
 {
@@ -62,5 +75,6 @@ void history_rollback_json(yyjson_mut_doc *doc, yyjson_mut_val *root,
     yyjson_mut_obj_add_str(doc, root, "commitId", done->commit);
     if (done->saved != NULL)
         yyjson_mut_obj_add_str(doc, root, "savedAs", done->saved);
+    add_left(doc, root, done);
     add_files(doc, root, done->files, done->file_count, done->files_cut);
 }

@@ -99,6 +99,7 @@
     X(CODE_INTERPRETER_UNFIT, 409, 4)                                                              \
     X(EXECUTION_NOT_FOUND, 404, 3)                                                                 \
     X(HISTORY_DISABLED, 409, 4)                                                                    \
+    X(ROLLBACK_BLOCKED, 409, 4)                                                                    \
     X(CONTAINER_CREATION_FAILED, 422, 4)                                                           \
     X(CONTAINER_START_FAILED, 503, 6)                                                              \
     X(EXECUTION_FAILED, 422, 1)                                                                    \

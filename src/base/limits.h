@@ -239,10 +239,16 @@ enum {
     CODE_TIME_MAX_S = 24 * 3600,  /* a time-out of one run */
 
     /* History */
-    HISTORY_FILE_DEFAULT = 10 << 20, /* the largest file that is kept */
-    HISTORY_TOTAL_MAX = 2000 << 20,  /* all tracked files of a sandbox together, bytes */
-    HISTORY_PACKS_MAX = 50,          /* then they are made one */
-    HISTORY_OPEN_MAX = 64,           /* executions nobody waits for whose end is looked out for */
+    HISTORY_FILE_DEFAULT = 10 << 20,     /* the largest file that is kept */
+    HISTORY_IGNORE_MAX = 100,            /* patterns of one sandbox */
+    HISTORY_IGNORE_LEN_MAX = 200,        /* bytes of one */
+    HISTORY_IGNORE_BYTES_MAX = 4 * 1024, /* of all */
+    HISTORY_MATCH_MAX = 1 << 30,         /* steps of holding files against them, at one time */
+    HISTORY_LEFT_SHOWN = 100,            /* files that a rollback has left alone, in an answer */
+    HISTORY_LEFT_BYTES_MAX = 64 * 1024,  /* of their names and reasons */
+    HISTORY_TOTAL_MAX = 2000 << 20,      /* all tracked files of a sandbox together, bytes */
+    HISTORY_PACKS_MAX = 50,              /* then they are made one */
+    HISTORY_OPEN_MAX = 64, /* executions nobody waits for whose end is looked out for */
     HISTORY_REPOSITORY_MAX = 2000 << 20, /* bytes: then its older half goes */
     HISTORY_PAGE_MAX = 1000,             /* commits in one answer */
     HISTORY_PAGE_DEFAULT = 100,

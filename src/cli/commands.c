@@ -98,6 +98,13 @@ static const struct option_row globals[] = {
     TEXT("auto-lower", "X", "have limits lowered to the most of the last five measurements times "  \
                             "this, above 1; or off (default)")
 
+#define HISTORY_OPTIONS                                                                            \
+    FLAG("history", "a history of its files is kept (default)"),                                   \
+    FLAG("no-history", "none is kept"),                                                            \
+    {.name = "history-ignore", .repeats = true, .kind = OPTION_TEXT, .value = "PATTERN",           \
+     .help = "what history leaves out besides caches and the like: dist, *.log, data/raw; may be given several times; none first: instead of them"}, \
+    TEXT("history-max-file-size", "QUANTITY", "the largest file that history keeps: 1Mi (default: 10Mi)")
+
 static const struct option_row list_options[] = {
     CHOICE("status", STATUSES, "only those with this status"),
     NUMBER("limit", "N", "at most so many (default: 20)"),
@@ -141,6 +148,7 @@ static const struct option_row create_options[] = {
     NETWORK_OPTIONS,
     LIFE_OPTIONS,
     LOWER_OPTION,
+    HISTORY_OPTIONS,
     FLAG("disabled", "leave it stopped until it is started"),
     FLAG("wait", "return when it runs"),
     FLAG("no-wait", "return at once (default)"),
@@ -181,6 +189,7 @@ static const struct option_row group_create_options[] = {
     NETWORK_OPTIONS,
     LIFE_OPTIONS,
     LOWER_OPTION,
+    HISTORY_OPTIONS,
     FLAG("disabled", "leave them stopped until they are started"),
     FLAG("wait", "return when all of them run"),
     FLAG("no-wait", "return at once (default)"),
@@ -199,6 +208,7 @@ static const struct option_row clone_options[] = {
     TRUST_OPTIONS("as the source's"),
     NETWORK_OPTIONS,
     LIFE_OPTIONS,
+    HISTORY_OPTIONS,
     FLAG("wait", "return when it runs"),
     FLAG("no-wait", "return at once (default)"),
     NUMBER("timeout", "SECONDS", "how long to wait (default: 60)"),
@@ -218,6 +228,7 @@ static const struct option_row update_options[] = {
      .help = "take a label away"},
     LIFE_OPTIONS,
     LOWER_OPTION,
+    HISTORY_OPTIONS,
     TEXT("revision", "REV", "only if this is still its revision: rev-123"),
     END_OF_OPTIONS,
 };

@@ -209,6 +209,8 @@ static int print_sandbox(yyjson_val *root, struct error *err)
     yyjson_val *lower = yyjson_ptr_get(root, "/spec/autoLower/factor");
     if (lower != NULL)
         buf_addf(&out, "%-10s to %.10g times what is used\n", "Lowered", yyjson_get_num(lower));
+    if (yyjson_is_false(yyjson_ptr_get(root, "/spec/history/enabled")))
+        add_line(&out, "History", slice_of("none is kept"));
     add_pairs(&out, "Labels", yyjson_ptr_get(root, "/metadata/labels"));
     add_pairs(&out, "Env", yyjson_ptr_get(root, "/spec/env_vars"));
     add_security(&out, yyjson_ptr_get(root, "/spec/security"));

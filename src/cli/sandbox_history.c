@@ -99,6 +99,28 @@ int verb_diff(struct invocation *inv, int *ret_status, struct error *err)
     return output_buf(&out, err);
 }
 
+/* What it did not do, with the reasons. */
+static void add_left(struct buf *out, yyjson_val *root)
+{
+    uint64_t total = yyjson_get_uint(yyjson_obj_get(root, "leftAloneCount"));
+    yyjson_val *list = yyjson_obj_get(root, "leftAlone"), *file;
+    size_t i, count;
+    if (total == 0)
+        return;
+    buf_addf(out, "left alone: %" PRIu64 " files\n", total);
+    yyjson_arr_foreach(list, i, count, file)
+    {
+        struct slice path = client_text(file, "/path"), reason = client_text(file, "/reason");
+        buf_adds(out, "  ");
+        text_add_plain(out, path);
+        buf_adds(out, ": ");
+        text_add_plain(out, reason);
+        buf_addc(out, '\n');
+    }
+    if (total > count)
+        buf_addf(out, "  and %" PRIu64 " more\n", total - count);
+}
+
 int verb_rollback(struct invocation *inv, int *ret_status, struct error *err)
 {
     _cleanup_buf_ struct buf target = BUF_INIT(TARGET_MAX);
@@ -119,5 +141,6 @@ int verb_rollback(struct invocation *inv, int *ret_status, struct error *err)
              client_text(root, "/id").data);
     if (saved.len > 0)
         buf_addf(&out, "what was not committed before is %s\n", saved.data);
+    add_left(&out, root);
     return output_buf(&out, err);
 }

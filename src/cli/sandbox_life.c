@@ -224,6 +224,36 @@ static void add_life(const struct args *args, yyjson_mut_doc *doc, yyjson_mut_va
     }
 }
 
+/* Patterns come besides the usual ones, which "none" in the first place takes away. */
+static void add_ignore(const struct args *args, yyjson_mut_doc *doc, yyjson_mut_val *history)
+{
+    yyjson_mut_val *ignore = NULL;
+    for (size_t i = 0; i < args->option_count; i++) {
+        const char *pattern = args->options[i].value;
+        if (strcmp(args->options[i].row->name, "history-ignore") != 0)
+            continue;
+        bool instead = ignore == NULL && strcmp(pattern, "none") == 0;
+        if (ignore == NULL) {
+            ignore = yyjson_mut_obj_add_arr(doc, history, "ignore");
+            if (!instead && strcmp(pattern, "@default") != 0)
+                yyjson_mut_arr_add_str(doc, ignore, "@default");
+        }
+        if (!instead)
+            yyjson_mut_arr_add_str(doc, ignore, pattern);
+    }
+}
+
+static void add_history(const struct args *args, yyjson_mut_doc *doc, yyjson_mut_val *spec)
+{
+    yyjson_mut_val *history = yyjson_mut_obj(doc);
+    if (args_flag(args, "history") || args_flag(args, "no-history"))
+        yyjson_mut_obj_add_bool(doc, history, "enabled", !args_flag(args, "no-history"));
+    add_text(doc, history, "maxFileSize", args_option(args, "history-max-file-size", NULL));
+    add_ignore(args, doc, history);
+    if (yyjson_mut_obj_size(history) > 0)
+        yyjson_mut_obj_add_val(doc, spec, "history", history);
+}
+
 /* metadata and spec with what the options of create, clone and update have in common. */
 static yyjson_mut_doc *body_of(const struct invocation *inv, yyjson_mut_val **ret_metadata,
                                yyjson_mut_val **ret_spec)
@@ -237,6 +267,7 @@ static yyjson_mut_doc *body_of(const struct invocation *inv, yyjson_mut_val **re
     resources_add(args, doc, limits);
     add_life(args, doc, spec);
     auto_lower_add(args, doc, spec);
+    add_history(args, doc, spec);
     client_add_pairs(args, "label", doc, metadata, "labels");
     client_add_env(inv->client, args, doc, spec, "env_vars");
     add_security(args, doc, spec);

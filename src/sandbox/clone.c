@@ -17,6 +17,7 @@
 #include "base/log.h"
 #include "loop/co.h"
 #include "sandbox/create.h"
+#include "sandbox/history_rules.h"
 #include "sandbox/history_state.h"
 #include "sandbox/metadata.h"
 
@@ -76,7 +77,8 @@ static int check_request(struct sandboxes *s, const struct sandbox_clone *reques
         return -1;
     struct auto_lower lower;
     if (metadata_check(&metadata, err) < 0 ||
-        (row->auto_lower.len > 0 && auto_lower_parse(row->auto_lower, &lower, err) < 0))
+        (row->auto_lower.len > 0 && auto_lower_parse(row->auto_lower, &lower, err) < 0) ||
+        history_rules_check(row->history, err) < 0)
         return -1;
     return check_disk(s, source, &limits, err);
 }
@@ -113,6 +115,9 @@ int sandboxes_clone(struct sandboxes *s, const struct sandbox_clone *request, st
         .disk = resources.disk,
         .resources = resources_pack(&resources, arena),
         .auto_lower = request->auto_lower != NULL ? *request->auto_lower : source.auto_lower,
+        .history = request->history != NULL
+                       ? history_rules_over(*request->history, source.history, arena)
+                       : source.history,
         .env = request->env != NULL ? *request->env : source.env,
         .enabled = request->enabled != NULL ? *request->enabled : source.enabled,
         .created_by = request->actor,

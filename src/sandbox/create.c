@@ -15,6 +15,7 @@
 #include "image/image.h"
 #include "loop/co.h"
 #include "observe/meters.h"
+#include "sandbox/history_rules.h"
 #include "sandbox/metadata.h"
 #include "sandbox/witness.h"
 
@@ -265,7 +266,8 @@ static int check_request(struct sandboxes *s, const struct sandbox_create *reque
         return -1;
     spec_settle(resources, &limits, arena);
     struct auto_lower lower;
-    if (request->auto_lower.len > 0 && auto_lower_parse(request->auto_lower, &lower, err) < 0)
+    if ((request->auto_lower.len > 0 && auto_lower_parse(request->auto_lower, &lower, err) < 0) ||
+        history_rules_check(request->history, err) < 0)
         return -1;
     return spec_check_env(request->env, err) < 0 ? -1 : metadata_check(&request->metadata, err);
 }
@@ -290,6 +292,7 @@ int sandbox_create_row(struct sandboxes *s, const struct sandbox_create *request
         .disk = resources.disk,
         .resources = resources_pack(&resources, arena),
         .auto_lower = request->auto_lower,
+        .history = request->history,
         .env = request->env,
         .enabled = request->enabled,
         .created_by = request->actor,

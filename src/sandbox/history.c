@@ -37,12 +37,6 @@ enum {
 
 static const char roots[] = "/workspace\0/home/user";
 
-/* What can be made again, belongs to programs, or is a history of its own. */
-static const char ignored[] =
-    ".git\0node_modules\0__pycache__\0.venv\0.cache\0.npm\0.pytest_cache\0"
-    ".mypy_cache\0.ruff_cache\0.tox\0.nox\0.gradle\0.m2\0.cargo\0.rustup\0"
-    "*.pyc";
-
 /* ---- ids ---- */
 
 void history_run_begin(char ret_execution[EXECUTION_ID_SIZE])
@@ -63,8 +57,6 @@ int histories_new(struct sandboxes *s, int data_dir_fd, struct error *err)
         return error_sys(err, "allocating");
     h->dir_fd = h->journal.fd = -1;
     s->histories = h;
-    h->file_max = HISTORY_FILE_DEFAULT;
-    h->ignore = (struct slice){ignored, sizeof(ignored)};
     h->git.loop = s->loop;
     h->git.workers = workers_new(s->loop, THREADS, err);
     if (h->git.workers == NULL ||
@@ -129,10 +121,15 @@ static bool is_going(const struct sandbox *sb)
     return sb->gone || sb->status == SANDBOX_DELETING;
 }
 
+static const struct history_rules *rules_of(const struct sandbox *sb)
+{
+    return sb->history_rules != NULL ? sb->history_rules : &history_rules_usual;
+}
+
 struct sandbox_history *history_of(struct sandbox *sb)
 {
     struct histories *all = sb->owner->histories;
-    if (!all->on || is_going(sb))
+    if (!all->on || is_going(sb) || !rules_of(sb)->enabled)
         return NULL;
     if (sb->history == NULL) {
         sb->history = calloc(1, sizeof(*sb->history));
@@ -141,6 +138,48 @@ struct sandbox_history *history_of(struct sandbox *sb)
         buf_init(&sb->history->lines, HISTORY_LINES_BYTES);
     }
     return sb->history;
+}
+
+struct slice history_ignore_of(const struct sandbox *sb, struct arena *arena)
+{
+    struct slice ignore = rules_of(sb)->ignore;
+    return (struct slice){arena_dup(arena, ignore.data, ignore.len), ignore.len};
+}
+
+int history_set_rules(struct sandbox *sb, struct slice list, struct error *err)
+{
+    struct history_rules *rules = NULL;
+    char *said = NULL;
+    if (list.len > 0) {
+        if (history_rules_read(list, &rules, err) < 0)
+            return -1;
+        said = malloc(list.len);
+        if (said == NULL) {
+            free(rules);
+            return error_sys(err, "allocating");
+        }
+        memcpy(said, list.data, list.len);
+    }
+    free(sb->history_rules);
+    free(sb->history_said);
+    sb->history_rules = rules;
+    sb->history_said = said;
+    sb->history_said_len = list.len;
+    return 0;
+}
+
+void history_change_rules(struct sandbox *sb, struct slice list)
+{
+    struct error err;
+    struct arena *arena = arena_new();
+    const struct slice said = {sb->history_said, sb->history_said_len};
+    if (history_set_rules(sb, history_rules_over(list, said, arena), &err) < 0)
+        log_warn("sandbox %s: the rules of its history: %s", sb->id, err.message);
+    arena_free(arena);
+    if (sb->history == NULL)
+        return;
+    sb->history->rules++;
+    sb->history->settled = false; /* the agent watches what the old ones named */
 }
 
 void sandbox_history_free(struct sandbox_history *h)
@@ -160,7 +199,8 @@ int history_find(struct sandboxes *s, const char *workspace, const char *name,
         return error_set(err, ERROR_SANDBOX_NOT_FOUND, "sandbox \"%s\" is being deleted", sb->name);
     if (history_of(sb) == NULL)
         return error_set(err, ERROR_HISTORY_DISABLED, "no history is kept of \"%s\": %s", sb->name,
-                         s->histories->why_off);
+                         s->histories->on ? "its spec.history.enabled is false"
+                                          : s->histories->why_off);
     if (ret_sandbox != NULL) {
         sandbox_hold(sb);
         *ret_sandbox = sb;
@@ -276,7 +316,7 @@ static int commit_once(struct sandbox *sb, struct repository *r,
     _cleanup_history_tree_ struct history_tree *tree = NULL;
     if (history_open_tree(sb, &tree, err) < 0)
         return -1;
-    struct agent_source agent = {tree, sb->owner->histories->ignore};
+    struct agent_source agent = {tree, request->ignore};
     const struct history_source source = {&agent, list_agent, read_agent};
     return history_commit_files(r, &source, request, arena, ret_manifest, ret_committed, err);
 }
@@ -362,15 +402,19 @@ int history_commit_now(struct sandbox *sb, struct repository *r, const char *exe
                        struct manifest *ret_manifest, struct history_committed *ret_committed,
                        struct error *err)
 {
-    struct histories *all = sb->owner->histories;
     struct sandbox_history *h = sb->history;
-    const struct history_commit_request request = {.execution = execution,
-                                                   .message = message,
-                                                   .even_empty = even_empty,
-                                                   .file_max = all->file_max,
-                                                   .total_max = HISTORY_TOTAL_MAX,
-                                                   .created_ns =
-                                                       (uint64_t)sb->created_ms * 1000000};
+    const struct history_rules *rules = rules_of(sb);
+    /* They may be others by the time that this is done. */
+    const unsigned rules_number = h->rules;
+    const struct history_commit_request request = {
+        .execution = execution,
+        .message = message,
+        .even_empty = even_empty,
+        .file_max = rules->file_max,
+        .ignore = history_ignore_of(sb, arena),
+        .total_max = HISTORY_TOTAL_MAX,
+        .created_ns = (uint64_t)sb->created_ms * 1000000,
+    };
     h->settled = false;
     if (refuse_large(sb, err) < 0)
         return -1;
@@ -388,7 +432,7 @@ int history_commit_now(struct sandbox *sb, struct repository *r, const char *exe
             h->not_before_ms = loop_now(sb->owner->loop) + TOO_MUCH_MS;
         return -1;
     }
-    h->settled = true;
+    h->settled = rules_number == h->rules;
     h->packs += ret_committed->made;
     repack_if_due(sb);
     return 0;
@@ -591,11 +635,13 @@ void history_inherit(struct sandbox *sb, const char *source_id)
     struct histories *all = sb->owner->histories;
     struct sandbox *source;
     struct error err = {0};
+    if (!rules_of(sb)->enabled)
+        return;
     HASH_FIND(by_id, sb->owner->ids, source_id, strlen(source_id), source);
     bool locked = source != NULL && source->history != NULL && !source->gone;
     if (locked) {
         sandbox_hold(source);
-        if (take(source, &err) < 0) {
+        if (history_lock(source, &err) < 0) { /* what was run in it is part of it */
             sandbox_drop(source);
             return;
         }

@@ -18,9 +18,8 @@
  * Paths are shown relative to /workspace ("index.js"), or absolute ("/home/user/notes") outside of
  * it. They are bytes, and need not be UTF-8.
  *
- * What is not kept: what the ignore rules name (by default .git, node_modules, __pycache__ and
- * other caches), files that are larger than the limit, sockets, pipes and devices. A rollback
- * leaves them alone, too.
+ * What is not kept: what the sandbox's rules leave out (sandbox/history_rules.h), sockets, pipes
+ * and devices. A rollback leaves them alone, too.
  *
  * Calls are made on coroutines. Those that ask something wait for what is being committed.
  */
@@ -107,6 +106,11 @@ int history_diff(struct sandboxes *s, const char *workspace, const char *name, c
 
 /* ---- going back ---- */
 
+struct history_left {
+    struct slice path; /* as people see it */
+    const char *reason;
+};
+
 struct history_rollback {
     char execution[EXECUTION_ID_SIZE]; /* the rollback's own: going back to it is always possible,
                                         * and going back to the one before it undoes it */
@@ -116,13 +120,18 @@ struct history_rollback {
     const struct slice *files; /* that were changed by it */
     size_t file_count;
     bool files_cut;
+    const struct history_left *left; /* what should have been changed, and was not */
+    size_t left_count;               /* at most HISTORY_LEFT_SHOWN */
+    uint64_t left_total;
 };
 
 /*
- * Makes the tracked files what they were at the end of an execution. What was not committed is
- * committed first, so that nothing is lost; the rollback is a commit of its own. The sandbox has to
- * run: NOT_RUNNING. EXECUTION_NOT_FOUND, HISTORY_DISABLED, UNAVAILABLE when the agent could not do
- * all of it (what it did is committed).
+ * Makes the tracked files what they were at the end of an execution, as far as that can be done
+ * without losing anything that history does not keep. What was not committed is committed first;
+ * the rollback is a commit of its own. What the rules ignore, those of now or of then, is neither
+ * touched nor brought back. The sandbox has to run: NOT_RUNNING. EXECUTION_NOT_FOUND,
+ * HISTORY_DISABLED, ROLLBACK_BLOCKED when nothing of it could be done (and then there is no commit
+ * of it).
  */
 int history_rollback(struct sandboxes *s, const char *workspace, const char *name,
                      const char *execution, struct arena *arena,

@@ -20,6 +20,7 @@
 #include "loop/co.h"
 #include "sandbox/file_tree.h"
 #include "sandbox/history_import.h"
+#include "sandbox/history_rules.h"
 
 enum {
     TICK_NS = 20 * 1000 * 1000, /* two of the slowest kernel's */
@@ -40,6 +41,8 @@ struct work {
     const struct history_source *source;
     const struct history_commit_request *request;
     struct manifest *now, *before;
+    struct slice ignore;
+    bool new_rules; /* the newest commit may know of others */
     struct import import;
     uint64_t started_ns, total, read_bytes;
     size_t busy_bytes; /* since others had their turn */
@@ -84,13 +87,28 @@ static int too_much(const struct work *w, struct error *err)
                      (unsigned long long)(w->request->total_max >> 20));
 }
 
+/* It is there, and is not kept: what was kept of it last stays. */
+static void take_outgrown(struct work *w, const struct tracked *item)
+{
+    struct error ignored;
+    const struct tracked *was = history_manifest_find(w->before, item->path);
+    if (was == NULL || was->type != FILE_REGULAR || !was->has_blob)
+        return;
+    struct tracked kept = *was;
+    kept.outgrown = true;
+    kept.ctime_ns = 0;
+    history_manifest_add(w->now, &kept, &ignored);
+}
+
 static int take_entry(void *ctx, const struct history_entry *entry, struct error *err)
 {
     struct work *w = ctx;
     struct tracked item = tracked_of(entry);
     struct error ignored;
-    if (item.type == FILE_REGULAR && item.size > w->request->file_max)
-        return 0;
+    if (item.type == FILE_REGULAR && item.size > w->request->file_max) {
+        take_outgrown(w, &item);
+        return take_turns(w, ENTRY_BYTES, err);
+    }
     w->total += item.type == FILE_REGULAR ? item.size : 0;
     if (w->total > w->request->total_max)
         return too_much(w, err);
@@ -233,11 +251,17 @@ static int read_changed(struct work *w, struct arena *arena, struct error *err)
 
 /* ---- committing ---- */
 
+/* It was not listed, and that says nothing. */
+static bool is_left_out(const struct tracked *was, const struct tracked *is)
+{
+    return is == NULL && was->ignored;
+}
+
 static int remove_pair(struct work *w, const struct tracked *was, struct tracked *is,
                        struct error *err)
 {
-    bool goes =
-        was != NULL && was->type != FILE_DIRECTORY && (is == NULL || is->type == FILE_DIRECTORY);
+    bool goes = was != NULL && was->type != FILE_DIRECTORY && !is_left_out(was, is) &&
+                (is == NULL || is->type == FILE_DIRECTORY);
     return goes ? import_remove(&w->import, was->path, err) : 0;
 }
 
@@ -264,6 +288,21 @@ static int put_attributes(struct work *w, const struct manifest *m, struct error
         return -1;
     return import_put_text(&w->import, "100644", ATTRIBUTES_PATH,
                            (struct slice){text.data, text.len}, err);
+}
+
+/* The usual ones are not written down. */
+static int put_rules(struct work *w, struct error *err)
+{
+    _cleanup_buf_ struct buf text = BUF_INIT(PATTERNS_BYTES_MAX);
+    if (!w->new_rules)
+        return 0;
+    if (slice_eq(w->ignore, history_rules_usual.ignore))
+        return w->r->head[0] == '\0' ? 0 : import_remove(&w->import, IGNORE_PATH, err);
+    history_ignore_write(w->ignore, &text);
+    if (buf_check(&text, "the rules of a history", err) < 0)
+        return -1;
+    return import_put_text(&w->import, "100644", IGNORE_PATH, (struct slice){text.data, text.len},
+                           err);
 }
 
 static int begin_first(struct work *w, struct error *err)
@@ -310,7 +349,7 @@ static int commit_first(struct work *w, struct error *err)
         if (w->before->items[i].type != FILE_DIRECTORY &&
             put_item(w, &w->before->items[i], err) < 0)
             return -1;
-    if (put_attributes(w, w->before, err) < 0)
+    if (put_rules(w, err) < 0 || put_attributes(w, w->before, err) < 0)
         return -1;
     return import_commit_end(&w->import, err);
 }
@@ -382,6 +421,10 @@ static void find_changes(struct work *w, struct changes *c)
         const struct tracked *is = order >= 0 ? &b->items[j] : NULL;
         const struct tracked *any = is != NULL ? is : was;
         if (was == NULL || is == NULL) {
+            if (was != NULL && is_left_out(was, is)) {
+                i++;
+                continue;
+            }
             /* Directories come and go with what is in them; one without a slash is a root. */
             bool empty = any->type == FILE_DIRECTORY && strchr(any->path, '/') != NULL &&
                          (is != NULL ? is_empty_at(b, j) : is_empty_at(a, i));
@@ -406,7 +449,8 @@ static int commit_changes(struct work *w, const char *message, struct error *err
     const struct import_commit commit = {
         .parent = copy, .message = message, .time_ms = time_now_ms()};
     if (import_commit_begin(&w->import, &commit, err) < 0 || each_pair(w, remove_pair, err) < 0 ||
-        each_pair(w, put_pair, err) < 0 || put_attributes(w, w->now, err) < 0)
+        each_pair(w, put_pair, err) < 0 || put_rules(w, err) < 0 ||
+        put_attributes(w, w->now, err) < 0)
         return -1;
     return import_commit_end(&w->import, err);
 }
@@ -459,16 +503,39 @@ static void sort_on_worker(void *arg)
     history_manifest_sort(arg);
 }
 
+/* Too much of it, and what was left out looks as if it had gone: wrong, and harmless. */
+static void mark_on_worker(void *arg)
+{
+    struct work *w = arg;
+    history_manifest_mark(w->before, w->ignore);
+}
+
+/* What the newest commit says of the rules, and what is in it that they leave out. */
+static void compare_rules(struct work *w, uint64_t rules)
+{
+    w->new_rules = w->before->rules != rules;
+    if (w->new_rules && w->r->head[0] != '\0')
+        workers_run(w->r->git->workers, mark_on_worker, w);
+}
+
+/* They are in a commit, or one that says the same: until then they are taken as new. */
+static uint64_t rules_kept(const struct work *w, bool made, uint64_t rules)
+{
+    return !w->new_rules || made || slice_eq(w->before->ignore, w->ignore) ? rules : 0;
+}
+
 static int compare_and_commit(struct work *w, struct arena *arena,
                               struct history_committed *committed, struct error *err)
 {
     struct timespec now;
+    uint64_t rules = history_ignore_mark(w->ignore);
     clock_gettime(CLOCK_REALTIME, &now);
     w->started_ns = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-    if (repository_manifest(w->r, w->before, err) < 0 ||
+    if (repository_manifest(w->r, rules, w->before, err) < 0 ||
         w->source->list(w->source->ctx, take_entry, w, err) < 0)
         return -1;
     workers_run(w->r->git->workers, sort_on_worker, w->now);
+    compare_rules(w, rules);
     bool wanted = w->r->head[0] != '\0' || w->request->execution == NULL ||
                   w->request->even_empty || has_files(w->now);
     if (!wanted)
@@ -482,6 +549,7 @@ static int compare_and_commit(struct work *w, struct arena *arena,
     if (w->import.commit[0] != '\0')
         memcpy(w->r->head, w->import.commit, GIT_NAME_SIZE);
     forget_fresh_times(w);
+    w->now->rules = rules_kept(w, w->import.commit[0] != '\0', rules);
     memcpy(w->now->commit, w->r->head, GIT_NAME_SIZE);
     /* Without it the next comparison is by content, and as right. */
     repository_save_manifest(w->r, w->now, NULL);
@@ -501,6 +569,8 @@ int history_commit_files(struct repository *r, const struct history_source *sour
                      .request = request,
                      .now = ret_manifest,
                      .before = &before,
+                     .ignore = request->ignore.data != NULL ? request->ignore
+                                                            : history_rules_usual.ignore,
                      .import = {.program = r->git, .repository_fd = r->fd}};
     buf_init(&w.held, HELD_MAX + 1);
     int rc = compare_and_commit(&w, arena, &committed, err);

@@ -24,6 +24,7 @@ struct history_commit_request {
     const char *message;
     bool even_empty;     /* a commit, whether something has changed or not */
     uint64_t file_max;   /* larger files are left out */
+    struct slice ignore; /* patterns that the source's listing leaves out; NULL: the usual */
     uint64_t total_max;  /* all of them together: more is LIMIT_EXCEEDED, and no commit */
     uint64_t created_ns; /* what was last changed before is the image's, and in the first commit */
 };
@@ -36,7 +37,9 @@ struct history_committed {
 };
 
 /*
- * Compares, reads what may have changed, and commits. r->head is the newest commit afterwards: ""
+ * Compares, reads what may have changed, and commits. A file that has become too large stays in
+ * commits as it was kept last, and is marked (`outgrown`); so does, unmarked, one that other
+ * patterns than before leave out: neither has gone. r->head is the newest commit afterwards: ""
  * when there has never been a file. `ret_manifest` (initialized) has what is there now.
  */
 int history_commit_files(struct repository *r, const struct history_source *source,

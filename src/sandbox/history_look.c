@@ -61,8 +61,9 @@ static void add_file(struct log *log, struct slice shown)
 static void add_tree_path(struct log *log, struct slice path)
 {
     struct arena *arena = log->arena;
-    if (path.len == sizeof(ATTRIBUTES_PATH) - 1 &&
-        memcmp(path.data, ATTRIBUTES_PATH, path.len) == 0)
+    static const char ours_begin[] = ".cella/";
+    if (path.len > sizeof(ours_begin) - 1 &&
+        memcmp(path.data, ours_begin, sizeof(ours_begin) - 1) == 0)
         return;
     bool ours = memchr(path.data, '/', path.len) == NULL;
     if (!ours && log->first) /* what the image brought is no change */

@@ -15,6 +15,7 @@
 #include <strings.h>
 
 #include "base/cleanup.h"
+#include "base/globs.h"
 #include "base/limits.h"
 #include "sandbox/file_tree.h"
 
@@ -96,6 +97,43 @@ struct tracked *history_manifest_find(const struct manifest *m, const char *path
     return m->count == 0 ? NULL : bsearch(&key, m->items, m->count, sizeof(key), by_path);
 }
 
+/* ---- rules ---- */
+
+static const char *const roots[] = {"workspace/", "home/user/"};
+
+/* From the root that it is in; NULL: it is none of what is in one. */
+static const char *below_root(const char *path)
+{
+    for (size_t i = 0; i < ARRAY_LEN(roots); i++)
+        if (strncmp(path, roots[i], strlen(roots[i])) == 0)
+            return path + strlen(roots[i]);
+    return NULL;
+}
+
+/* A directory stands right before what is in it: so it is enough to look at each by itself. */
+bool history_manifest_mark(struct manifest *m, struct slice ignore)
+{
+    const char *covered = NULL;
+    uint64_t steps = 0;
+    for (size_t i = 0; i < m->count; i++) {
+        struct tracked *item = &m->items[i];
+        const char *path = below_root(item->path);
+        if (path == NULL)
+            continue;
+        if (covered == NULL || !is_below(item->path, covered)) {
+            const char *slash = strrchr(path, '/');
+            steps += ignore.len * (strlen(path) + 1);
+            if (steps > HISTORY_MATCH_MAX)
+                return false;
+            if (!globs_match(ignore, path, slash != NULL ? slash + 1 : path))
+                continue;
+            covered = item->path;
+        }
+        item->ignored = true;
+    }
+    return true;
+}
+
 /* ---- comparing ---- */
 
 bool tracked_same_stat(const struct tracked *a, const struct tracked *b)
@@ -172,12 +210,13 @@ int blob_name_parse(const char *text, unsigned char ret_blob[SHA1_SIZE])
 
 /* ---- on disk ---- */
 
-static const char magic[16] = "cella manifest1";
+static const char magic[16] = "cella manifest2";
 
 struct file_head {
     char magic[16];
     char commit[GIT_NAME_SIZE + 7];
     uint64_t count;
+    uint64_t rules;
 };
 
 struct file_item {
@@ -204,7 +243,7 @@ static uint64_t check_of(const char *data, size_t len)
 
 void history_manifest_encode(const struct manifest *m, struct buf *out)
 {
-    struct file_head head = {.count = m->count};
+    struct file_head head = {.count = m->count, .rules = m->rules};
     memcpy(head.magic, magic, sizeof(magic));
     memcpy(head.commit, m->commit, sizeof(m->commit));
     size_t start = out->len;
@@ -277,5 +316,6 @@ int history_manifest_decode(struct slice data, struct manifest *ret_manifest, st
         return -1;
     history_manifest_sort(ret_manifest);
     memcpy(ret_manifest->commit, head.commit, GIT_NAME_SIZE);
+    ret_manifest->rules = head.rules;
     return 0;
 }

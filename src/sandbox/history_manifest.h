@@ -28,6 +28,8 @@
 #include "wire/messages.h"
 
 #define ATTRIBUTES_PATH ".cella/attributes"
+/* What was left out by its name, a pattern to a line; where there is no such file, the usual. */
+#define IGNORE_PATH ".cella/ignore"
 
 struct tracked {
     const char *path;
@@ -41,6 +43,8 @@ struct tracked {
     /* Not on disk: */
     bool first;         /* it was there before anybody had used the sandbox */
     const char *target; /* of a symlink that was listed */
+    bool outgrown;      /* what is there is too large by now: this is what was kept of it last */
+    bool ignored;       /* by rules that it was held against */
 };
 
 struct manifest {
@@ -48,6 +52,8 @@ struct manifest {
     struct tracked *items;
     size_t count, cap;
     char commit[GIT_NAME_SIZE]; /* that it is the state of; "": none */
+    uint64_t rules; /* history_ignore_mark() of the patterns that it was listed by; 0: who knows */
+    struct slice ignore; /* a commit's: the patterns of then */
 };
 
 void history_manifest_init(struct manifest *m);
@@ -59,6 +65,9 @@ int history_manifest_add(struct manifest *m, const struct tracked *item, struct 
 /* Puts the items in order; of those with the same path the last stays, and what lies below
  * something that is no directory goes. */
 void history_manifest_sort(struct manifest *m);
+/* Marks what a listing with these patterns leaves out. Sorted; false when that is more work than
+ * anybody's files are worth, and then what was not looked at is not marked. */
+bool history_manifest_mark(struct manifest *m, struct slice ignore);
 struct tracked *history_manifest_find(const struct manifest *m, const char *path);
 
 /* Whether a stat like this one means that nothing was written since. */

@@ -16,6 +16,7 @@
 #include "base/cleanup.h"
 #include "base/limits.h"
 #include "sandbox/history_import.h"
+#include "sandbox/history_rules.h"
 
 enum {
     MANIFEST_MAX = 256 << 20,
@@ -335,12 +336,14 @@ int repository_check(struct repository *r, struct error *err)
     return 1;
 }
 
-int repository_manifest(struct repository *r, struct manifest *ret_manifest, struct error *err)
+int repository_manifest(struct repository *r, uint64_t rules, struct manifest *ret_manifest,
+                        struct error *err)
 {
     struct error why;
     if (r->head[0] == '\0')
         return 0;
-    if (load_file(r, ret_manifest, &why) == 0 && strcmp(ret_manifest->commit, r->head) == 0)
+    if (load_file(r, ret_manifest, &why) == 0 && strcmp(ret_manifest->commit, r->head) == 0 &&
+        ret_manifest->rules == rules)
         return 0;
     history_manifest_release(ret_manifest);
     history_manifest_init(ret_manifest);
@@ -349,8 +352,10 @@ int repository_manifest(struct repository *r, struct manifest *ret_manifest, str
 
 /* ---- the state of a commit ---- */
 
+#define OURS ".cella/" /* what begins so is no file of the sandbox's */
+
 /* "100644 blob 1f7a…\tworkspace/index.js" */
-static int add_line(struct manifest *m, struct slice line, struct error *err)
+static int add_line(struct manifest *m, struct slice line, bool *ret_rules, struct error *err)
 {
     enum { MODE = 6, KIND = 5, NAME_AT = MODE + 1 + KIND, PATH_AT = NAME_AT + GIT_NAME_LEN + 1 };
     char path[PATH_BYTES_MAX + 1];
@@ -360,7 +365,9 @@ static int add_line(struct manifest *m, struct slice line, struct error *err)
         return error_set(err, ERROR_INTERNAL, "git: a line that makes no sense in a tree");
     memcpy(path, line.data + PATH_AT, line.len - PATH_AT);
     path[line.len - PATH_AT] = '\0';
-    if (strchr(path, '/') == NULL || strcmp(path, ATTRIBUTES_PATH) == 0)
+    if (strcmp(path, IGNORE_PATH) == 0)
+        *ret_rules = true;
+    if (strchr(path, '/') == NULL || strncmp(path, OURS, sizeof(OURS) - 1) == 0)
         return 0; /* README.md, and what belongs to us */
     if (memcmp(line.data, "120000", MODE) == 0)
         item.type = FILE_SYMLINK, item.mode = 0777;
@@ -370,7 +377,7 @@ static int add_line(struct manifest *m, struct slice line, struct error *err)
     return history_manifest_add(m, &item, err);
 }
 
-static int read_tree(struct repository *r, const char *commit, struct manifest *m,
+static int read_tree(struct repository *r, const char *commit, struct manifest *m, bool *ret_rules,
                      struct error *err)
 {
     _cleanup_git_ struct git git = {0};
@@ -382,7 +389,7 @@ static int read_tree(struct repository *r, const char *commit, struct manifest *
     while ((got = git_until(&git, '\0', 2 * PATH_BYTES_MAX, &line, err)) > 0)
         if (m->count >= HISTORY_ENTRIES_MAX)
             return error_set(err, ERROR_LIMIT_EXCEEDED, "a commit with too many files");
-        else if (add_line(m, line, err) < 0)
+        else if (add_line(m, line, ret_rules, err) < 0)
             return -1;
     if (got < 0 || git_finish(&git, err) < 0)
         return -1;
@@ -390,12 +397,12 @@ static int read_tree(struct repository *r, const char *commit, struct manifest *
     return 0;
 }
 
-static int read_attributes(struct repository *r, const char *commit, struct buf *text,
-                           struct error *err)
+static int read_ours(struct repository *r, const char *commit, const char *path, struct buf *text,
+                     struct error *err)
 {
     _cleanup_git_ struct git git = {0};
     char name[GIT_NAME_SIZE + sizeof(ATTRIBUTES_PATH)];
-    snprintf(name, sizeof(name), "%s:%s", commit, ATTRIBUTES_PATH);
+    snprintf(name, sizeof(name), "%s:%s", commit, path);
     const char *const argv[] = {"cat-file", "blob", name, NULL};
     struct slice data;
     if (git_start(r->git, r->fd, argv, &git, err) < 0 || git_close_input(&git, err) < 0)
@@ -407,16 +414,22 @@ static int read_attributes(struct repository *r, const char *commit, struct buf 
     } while (data.len > 0);
     if (git_finish(&git, err) < 0)
         return -1;
-    return buf_check(text, "the list of attributes", err);
+    return buf_check(text, path, err);
 }
 
 int repository_tree(struct repository *r, const char *commit, struct manifest *ret_manifest,
                     struct error *err)
 {
-    _cleanup_buf_ struct buf text = BUF_INIT(ATTRIBUTES_MAX);
-    if (read_tree(r, commit, ret_manifest, err) < 0 || read_attributes(r, commit, &text, err) < 0 ||
+    _cleanup_buf_ struct buf text = BUF_INIT(ATTRIBUTES_MAX), ignore = BUF_INIT(ATTRIBUTES_MAX);
+    bool rules = false;
+    if (read_tree(r, commit, ret_manifest, &rules, err) < 0 ||
+        read_ours(r, commit, ATTRIBUTES_PATH, &text, err) < 0 ||
+        (rules && read_ours(r, commit, IGNORE_PATH, &ignore, err) < 0) ||
         attributes_apply(ret_manifest, (struct slice){text.data, text.len}, err) < 0)
         return -1;
+    ret_manifest->ignore =
+        rules ? history_ignore_read((struct slice){ignore.data, ignore.len}, ret_manifest->arena)
+              : history_rules_usual.ignore;
     memcpy(ret_manifest->commit, commit, strlen(commit) + 1);
     return 0;
 }

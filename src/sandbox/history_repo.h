@@ -51,12 +51,14 @@ int repository_forget_half(struct repository *r, struct error *err);
  * error when there is no finding out now (git cannot be started, say): it stays as it is. */
 int repository_check(struct repository *r, struct error *err);
 
-/* The state of the newest commit. From the file when that is right, else from git; an empty one
- * when there is no commit. */
-int repository_manifest(struct repository *r, struct manifest *ret_manifest, struct error *err);
+/* The state of the newest commit. From the file when that is right, and was listed by these rules
+ * (history_ignore_mark()'s), else from git, with its rules 0; an empty one when there is no commit.
+ */
+int repository_manifest(struct repository *r, uint64_t rules, struct manifest *ret_manifest,
+                        struct error *err);
 int repository_save_manifest(struct repository *r, const struct manifest *m, struct error *err);
 
-/* The state of any commit. */
+/* The state of any commit, with the patterns of what was left out then. */
 int repository_tree(struct repository *r, const char *commit, struct manifest *ret_manifest,
                     struct error *err);
 

@@ -43,8 +43,15 @@ struct rollback {
 struct applying {
     struct history_tree *tree;
     struct git contents; /* cat-file --batch */
-    const struct manifest *now, *goal;
+    struct manifest *now, *goal;
 };
+
+/* What is there, as far as the last commit has it; NULL: nothing that it knows. */
+static const struct tracked *is_now(const struct applying *a, const char *path)
+{
+    const struct tracked *item = history_manifest_find(a->now, path);
+    return item == NULL || item->outgrown ? NULL : item;
+}
 
 /* The agent wants absolute paths. What is where the last commit saw nothing is nothing that history
  * keeps: it would be lost. */
@@ -60,8 +67,7 @@ static int order(struct applying *a, enum history_op op, const struct tracked *i
                                          .gid = item->gid,
                                          .size = size,
                                          .target = target,
-                                         .only_new =
-                                             history_manifest_find(a->now, item->path) == NULL};
+                                         .only_new = is_now(a, item->path) == NULL};
     return history_tree_apply_item(a->tree, &ordered, err);
 }
 
@@ -143,7 +149,8 @@ static int remove_others(struct applying *a, struct error *err)
     for (size_t i = a->now->count; i-- > 0;) {
         const struct tracked *item = &a->now->items[i];
         const struct tracked *goal = history_manifest_find(a->goal, item->path);
-        if (is_root(item) || (goal != NULL && goal->type == item->type))
+        if (is_root(item) || item->outgrown || item->ignored ||
+            (goal != NULL && goal->type == item->type))
             continue;
         if (order(a, HISTORY_REMOVE, item, 0, NULL, err) < 0)
             return -1;
@@ -153,9 +160,9 @@ static int remove_others(struct applying *a, struct error *err)
 
 static int put_item(struct applying *a, const struct tracked *goal, struct error *err)
 {
-    const struct tracked *item = history_manifest_find(a->now, goal->path);
+    const struct tracked *item = is_now(a, goal->path);
     bool same = item != NULL && tracked_same_tree(item, goal);
-    if (same && tracked_same_attributes(item, goal))
+    if (goal->ignored || (same && tracked_same_attributes(item, goal)))
         return 0;
     if (same && goal->type == FILE_DIRECTORY) /* a file by its content: see HISTORY_ATTRIBUTES */
         return order(a, HISTORY_ATTRIBUTES, goal, 0, NULL, err);
@@ -169,34 +176,60 @@ static int put_item(struct applying *a, const struct tracked *goal, struct error
     }
 }
 
-static int give_orders(struct applying *a, struct error *err)
+static int give_orders(struct applying *a, struct arena *arena, struct history_applied *ret_applied,
+                       struct error *err)
 {
-    struct history_applied applied = {0};
-    char failure[ERROR_MESSAGE_MAX + 1] = "";
     if (history_tree_apply_begin(a->tree, err) < 0 || remove_others(a, err) < 0)
         return -1;
     for (size_t i = 0; i < a->goal->count; i++)
         if (put_item(a, &a->goal->items[i], err) < 0)
             return -1;
-    if (history_tree_apply_end(a->tree, &applied, failure, err) < 0)
-        return -1;
-    if (applied.failed > 0)
-        return error_set(err, ERROR_UNAVAILABLE,
-                         "%llu of the files could not be put back; the first: %.200s",
-                         (unsigned long long)applied.failed, failure);
-    return 0;
+    return history_tree_apply_end(a->tree, arena, ret_applied, err);
 }
 
-static int apply(struct sandbox *sb, struct repository *r, const struct manifest *now,
-                 const struct manifest *goal, struct error *err)
+/* ---- rules ---- */
+
+struct marking {
+    struct manifest *now, *goal;
+    struct slice ignore; /* of now */
+    bool done;
+};
+
+/* In a commit there may be what its own rules left out: it was there before they did. */
+static void mark_on_worker(void *arg)
+{
+    struct marking *m = arg;
+    m->done = history_manifest_mark(m->goal, m->goal->ignore);
+    if (m->done && !slice_eq(m->ignore, m->goal->ignore))
+        m->done = history_manifest_mark(m->goal, m->ignore) &&
+                  history_manifest_mark(m->now, m->goal->ignore);
+}
+
+static int mark_ignored(struct sandbox *sb, struct repository *r, struct manifest *now,
+                        struct manifest *goal, struct arena *arena, struct error *err)
+{
+    struct marking marking = {now, goal, history_ignore_of(sb, arena), false};
+    workers_run(r->git->workers, mark_on_worker, &marking);
+    if (marking.done)
+        return 0;
+    return error_set(err, ERROR_LIMIT_EXCEEDED,
+                     "there are too many files to hold against so many patterns of "
+                     "spec.history.ignore");
+}
+
+static int apply(struct sandbox *sb, struct repository *r, struct manifest *now,
+                 struct manifest *goal, struct arena *arena, struct history_applied *ret_applied,
+                 struct error *err)
 {
     static const char *const argv[] = {"cat-file", "--batch", NULL};
     struct applying a = {.now = now, .goal = goal};
+    if (mark_ignored(sb, r, now, goal, arena, err) < 0)
+        return -1;
     if (history_open_tree(sb, &a.tree, err) < 0)
         return -1;
     int rc = git_start(r->git, r->fd, argv, &a.contents, err);
     if (rc == 0)
-        rc = give_orders(&a, err);
+        rc = give_orders(&a, arena, ret_applied, err);
     git_end(&a.contents);
     history_tree_close(a.tree);
     return rc;
@@ -204,13 +237,42 @@ static int apply(struct sandbox *sb, struct repository *r, const struct manifest
 
 /* ---- all of it ---- */
 
+/* The agent's pairs of paths and reasons. */
+static void take_left(struct rollback *b, const struct history_applied *applied)
+{
+    struct history_left *left = arena_alloc(b->arena, HISTORY_LEFT_SHOWN * sizeof(*left));
+    const char *path = NULL;
+    strv_each (text, applied->left) {
+        if (path == NULL) {
+            path = text;
+            continue;
+        }
+        left[b->answer.left_count++] =
+            (struct history_left){path_shown(slice_of(path + (path[0] == '/')), b->arena), text};
+        path = NULL;
+    }
+    b->answer.left = left;
+    b->answer.left_total = applied->failed;
+}
+
+static int check_applied(const struct history_applied *applied, struct error *err)
+{
+    if (applied->done > 0 || applied->failed == 0)
+        return 0;
+    return error_set(err, ERROR_ROLLBACK_BLOCKED,
+                     "nothing was rolled back: all of the %llu files that differ had to be left "
+                     "alone; the first: %.200s",
+                     (unsigned long long)applied->failed, applied->failure);
+}
+
 /* With the lock, and the repository open. */
 static int go_back(struct rollback *b, struct repository *r, struct error *err)
 {
     _cleanup_manifest_ struct manifest now, goal, after;
     struct history_committed committed = {0};
     struct sandbox *sb = b->sb;
-    char commit[GIT_NAME_SIZE], message[64 + EXECUTION_ID_SIZE];
+    struct history_applied applied = {0};
+    char commit[GIT_NAME_SIZE], message[128 + EXECUTION_ID_SIZE];
     struct error why = {0};
     history_manifest_init(&now);
     history_manifest_init(&goal);
@@ -226,8 +288,14 @@ static int go_back(struct rollback *b, struct repository *r, struct error *err)
     }
     if (repository_tree(r, commit, &goal, err) < 0)
         return -1;
-    int rc = apply(sb, r, &now, &goal, &why);
-    snprintf(message, sizeof(message), "Rollback to %s", b->target);
+    int rc = apply(sb, r, &now, &goal, b->arena, &applied, &why);
+    if (rc == 0 && check_applied(&applied, err) < 0)
+        return -1;
+    take_left(b, &applied);
+    int len = snprintf(message, sizeof(message), "Rollback to %s", b->target);
+    if (applied.failed > 0)
+        snprintf(message + len, sizeof(message) - (size_t)len, ", %llu files left alone",
+                 (unsigned long long)applied.failed);
     history_run_begin(b->answer.execution);
     if (history_commit_now(sb, r, b->answer.execution, message, true, b->arena, &after, &committed,
                            err) < 0)
@@ -278,8 +346,15 @@ static void copy_answer(const struct rollback *b, struct arena *arena,
     for (size_t i = 0; i < b->answer.file_count; i++)
         files[i] = (struct slice){arena_dup(arena, b->answer.files[i].data, b->answer.files[i].len),
                                   b->answer.files[i].len};
+    struct history_left *left = arena_alloc(arena, (b->answer.left_count + 1) * sizeof(*left));
+    for (size_t i = 0; i < b->answer.left_count; i++)
+        left[i] = (struct history_left){
+            {arena_dup(arena, b->answer.left[i].path.data, b->answer.left[i].path.len),
+             b->answer.left[i].path.len},
+            arena_strdup(arena, b->answer.left[i].reason)};
     *ret_rollback = b->answer;
     ret_rollback->files = files;
+    ret_rollback->left = left;
     ret_rollback->target = arena_strdup(arena, b->target);
     ret_rollback->commit = arena_strdup(arena, b->answer.commit);
     ret_rollback->saved = arena_strdup(arena, b->answer.saved);

@@ -7,6 +7,7 @@
 #include "sandbox/history_commit.h"
 #include "sandbox/history_git.h"
 #include "sandbox/history_journal.h"
+#include "sandbox/history_rules.h"
 #include "sandbox/state.h"
 
 /* Everybody's. */
@@ -15,8 +16,6 @@ struct histories {
     int dir_fd;
     bool on;
     char why_off[ERROR_MESSAGE_MAX];
-    struct slice ignore; /* owned */
-    uint64_t file_max;
     bool repacking;
     struct journal journal;
 };
@@ -26,7 +25,8 @@ struct sandbox_history {
     bool busy;         /* somebody is at work on the repository */
     struct co *holder; /* … and gets to the files while everybody else waits for a look at them */
     struct co_cond freed;
-    bool tidied;  /* what a killed server's git left behind is gone */
+    bool tidied;    /* what a killed server's git left behind is gone */
+    unsigned rules; /* how often they have changed */
     bool settled; /* what the agent says of changes is about a listing that we brought to an end */
     bool waiting; /* an execution is to be looked into, as soon as somebody is in a hurry or soon */
     bool hurry;
@@ -50,6 +50,9 @@ struct sandbox_history *history_of(struct sandbox *sb);
  * is held. */
 int history_lock(struct sandbox *sb, struct error *err);
 void history_unlock(struct sandbox *sb);
+
+/* The patterns that it leaves out as things are. */
+struct slice history_ignore_of(const struct sandbox *sb, struct arena *arena);
 
 /* With the lock: opens it, and makes it whole when it is torn. */
 int history_open_repository(struct sandbox *sb, struct repository *ret_repository,
@@ -80,6 +83,11 @@ int history_read_journal(struct sandboxes *s, struct error *err);
 #define HISTORY_MESSAGE "Update files for sandbox execution"
 
 /* ---- for the rest of this folder ---- */
+
+/* What it keeps (sandbox/history_rules.h's list). */
+int history_set_rules(struct sandbox *sb, struct slice list, struct error *err);
+/* The list, which was checked, laid over what it has: for the next look at its files. */
+void history_change_rules(struct sandbox *sb, struct slice list);
 
 int histories_new(struct sandboxes *s, int data_dir_fd, struct error *err);
 void histories_free(struct sandboxes *s);

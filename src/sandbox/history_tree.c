@@ -323,8 +323,17 @@ int history_tree_apply_put(struct history_tree *tree, struct slice data, struct 
     return 0;
 }
 
-int history_tree_apply_end(struct history_tree *tree, struct history_applied *ret_applied,
-                           char *ret_failure, struct error *err)
+/* Pairs, and no more of them than it says. */
+static bool is_left_list(const struct history_applied *applied)
+{
+    size_t count = 0;
+    strv_each (text, applied->left)
+        count++;
+    return count % 2 == 0 && count / 2 <= applied->failed && count / 2 <= HISTORY_LEFT_SHOWN;
+}
+
+int history_tree_apply_end(struct history_tree *tree, struct arena *arena,
+                           struct history_applied *ret_applied, struct error *err)
 {
     struct frame_header header;
     struct slice payload;
@@ -338,15 +347,13 @@ int history_tree_apply_end(struct history_tree *tree, struct history_applied *re
         return transfer_unexpected(header.type, err);
     if (wire_decode(&history_applied_schema, payload, &applied, err) < 0)
         return -1;
-    if (applied.done + applied.failed != tree->items)
+    if (applied.done > tree->items || applied.failed != tree->items - applied.done ||
+        !is_left_list(&applied))
         return lie(err, "more or less than it was to do");
-    const char *failure = applied.failed == 0       ? ""
-                          : applied.failure == NULL ? "it did not say why"
-                                                    : applied.failure;
-    size_t len = strnlen(failure, ERROR_MESSAGE_MAX);
-    memcpy(ret_failure, failure, len);
-    ret_failure[len] = '\0';
-    applied.failure = ret_failure;
+    applied.failure = arena_strdup(arena, applied.failed == 0       ? ""
+                                          : applied.failure == NULL ? "it did not say why"
+                                                                    : applied.failure);
+    applied.left.data = arena_dup(arena, applied.left.data, applied.left.len);
     *ret_applied = applied;
     return 0;
 }

@@ -20,6 +20,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/arena.h"
 #include "base/error.h"
 #include "base/slice.h"
 #include "sandbox/sandbox.h"
@@ -87,7 +88,7 @@ int history_tree_apply_begin(struct history_tree *tree, struct error *err);
 int history_tree_apply_item(struct history_tree *tree, const struct history_item *item,
                             struct error *err);
 int history_tree_apply_put(struct history_tree *tree, struct slice data, struct error *err);
-/* ret_failure: of ERROR_MESSAGE_MAX + 1 bytes; "" when nothing failed. ret_applied->failure is it.
- */
-int history_tree_apply_end(struct history_tree *tree, struct history_applied *ret_applied,
-                           char *ret_failure, struct error *err);
+/* Its texts are in the arena: failure "" when nothing failed, left of whole pairs, no more than
+ * failed. */
+int history_tree_apply_end(struct history_tree *tree, struct arena *arena,
+                           struct history_applied *ret_applied, struct error *err);

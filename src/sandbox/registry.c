@@ -52,7 +52,6 @@ static void sandbox_free(struct sandbox *sb)
     free(sb->events);
     sandbox_free_notes(sb);
     free(sb->usage);
-    sandbox_history_free(sb->history);
     free(sb->id);
     free(sb->workspace);
     free(sb->name);
@@ -61,6 +60,9 @@ static void sandbox_free(struct sandbox *sb)
     resources_release(&sb->resources);
     free(sb->lower);
     free(sb->auto_lower);
+    sandbox_history_free(sb->history);
+    free(sb->history_rules);
+    free(sb->history_said);
     sandbox_network_release(sb);
     free(sb->env);
     metadata_release(&sb->metadata);
@@ -146,6 +148,7 @@ struct sandbox *sandbox_new(struct sandboxes *s, const struct store_sandbox *row
     if (enter_group(sb, row, err) < 0 || sandbox_status_parse(row->status, &sb->status, err) < 0 ||
         trust_from_text(row->trust_level, row->security, &sb->security, err) < 0 ||
         sandbox_set_auto_lower(sb, row->auto_lower, err) < 0 ||
+        history_set_rules(sb, row->history, err) < 0 ||
         sandbox_network_load(sb, row->network, err) < 0 ||
         spec_limits(&s->admission.machine, &sb->resources, &sb->limits, err) < 0) {
         sandbox_free(sb);
@@ -340,6 +343,7 @@ void sandbox_info(const struct sandbox *sb, struct arena *arena, struct sandbox_
         .limits = sb->limits,
         .load = sandbox_load(sb),
         .auto_lower = {arena_dup(arena, sb->auto_lower, sb->auto_lower_len), sb->auto_lower_len},
+        .history = {arena_dup(arena, sb->history_said, sb->history_said_len), sb->history_said_len},
         .env = {arena_dup(arena, sb->env, sb->env_len), sb->env_len},
         .metadata = metadata_info(&sb->metadata, arena),
         .security = sb->security,
@@ -443,6 +447,7 @@ void sandbox_row(const struct sandbox *sb, struct arena *arena, struct store_san
         .disk = info.resources.disk,
         .resources = resources_pack(&info.resources, arena),
         .auto_lower = info.auto_lower,
+        .history = info.history,
         .env = info.env,
         .enabled = info.enabled,
         .created_ms = info.created_ms,

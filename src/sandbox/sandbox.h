@@ -84,6 +84,7 @@ struct sandbox_info {
     struct sandbox_resources resources; /* cpu, memory and disk are never NULL */
     struct spec_limits limits;          /* what they come to on this machine */
     struct slice auto_lower;            /* sandbox/auto_lower.h's list; empty: off */
+    struct slice history;               /* sandbox/history_rules.h's list; empty: as usual */
     struct sandbox_load load;
     struct slice env;
     struct sandbox_metadata metadata;
@@ -138,6 +139,7 @@ struct sandbox_create {
     const char *image;
     struct sandbox_resources resources;
     struct slice auto_lower; /* sandbox/auto_lower.h's list; empty: off */
+    struct slice history;    /* sandbox/history_rules.h's list; empty: as usual */
     struct slice env;
     struct sandbox_metadata metadata;
     struct trust_request security;
@@ -205,6 +207,7 @@ struct sandbox_clone {
     const char *name;                       /* NULL: the server makes one up */
     struct sandbox_resources resources;     /* NULL: as the source has them */
     const struct slice *auto_lower;         /* NULL: as the source has it */
+    const struct slice *history;            /* what it says nothing of is as the source has it */
     const struct slice *env;                /* NULL: as the source has it */
     const struct slice *labels;             /* NULL: as the source has them */
     const char *external_id, *display_name; /* NULL: none; never the source's */
@@ -237,6 +240,7 @@ struct sandbox_update {
     double factor;                      /* its limits times this, instead of resources; 0: none */
     const char *resized;                /* what its event says; NULL: an ordinary update */
     const struct slice *auto_lower;     /* NULL: as it is; empty: off */
+    const struct slice *history;        /* what it says nothing of stays as it is */
     const struct slice *env;            /* NULL: as it is. Commands started from now on see it */
     const struct slice *labels;         /* NULL: as they are */
     bool merge; /* env and labels change those that they name; an item without '=' goes */

@@ -99,9 +99,12 @@ struct sandbox {
     size_t note_count;
     size_t notes_unsaved; /* the last so many are not in the store yet */
     unsigned log_followers;
-    unsigned agents;                 /* how many it has had: each start brings a new one */
-    struct usage *usage;             /* metrics.c's; NULL before the first sample */
-    struct sandbox_history *history; /* history.c's; NULL before it is needed */
+    unsigned agents;                     /* how many it has had: each start brings a new one */
+    struct usage *usage;                 /* metrics.c's; NULL before the first sample */
+    struct sandbox_history *history;     /* history.c's; NULL before it is needed */
+    struct history_rules *history_rules; /* what it keeps; NULL: the usual */
+    char *history_said;                  /* the same as the list that it came as */
+    size_t history_said_len;
     struct tally tally;
     struct life life;
 

@@ -24,6 +24,7 @@
 #include "loop/co.h"
 #include "loop/task.h"
 #include "sandbox/create.h"
+#include "sandbox/history_state.h"
 #include "sandbox/metadata.h"
 
 enum { WAIT_MS = 120 * 1000, FACTOR_MAX = 1000 };
@@ -172,6 +173,8 @@ static int plan_change(const struct sandbox *sb, const struct sandbox_update *re
         return -1;
     if (request->auto_lower != NULL && request->auto_lower->len > 0 &&
         auto_lower_parse(*request->auto_lower, &lower, err) < 0)
+        return -1;
+    if (request->history != NULL && history_rules_check(*request->history, err) < 0)
         return -1;
     struct slice env = new_list(request, request->env, (struct slice){sb->env, sb->env_len}, arena);
     const struct sandbox_metadata metadata = {
@@ -340,11 +343,12 @@ static void undo(struct sandbox *sb, struct change *change)
 static bool changes_others(const struct sandbox_update *request)
 {
     return resources_given(&request->resources) || request->factor != 0 ||
-           request->auto_lower != NULL || request->env != NULL || request->labels != NULL ||
-           request->external_id != NULL || request->display_name != NULL ||
-           request->blaxel_spec != NULL || request->e2b_spec != NULL || request->enabled != NULL ||
-           request->image != NULL || request->security.level != NULL ||
-           request->security.given != 0 || request->lifespan != NULL;
+           request->auto_lower != NULL || request->history != NULL || request->env != NULL ||
+           request->labels != NULL || request->external_id != NULL ||
+           request->display_name != NULL || request->blaxel_spec != NULL ||
+           request->e2b_spec != NULL || request->enabled != NULL || request->image != NULL ||
+           request->security.level != NULL || request->security.given != 0 ||
+           request->lifespan != NULL;
 }
 
 static const char *event_text(const struct sandbox_update *request)
@@ -377,6 +381,8 @@ static void take(struct sandbox *sb, const struct sandbox_update *request, struc
     snprintf(sb->updated_by, sizeof(sb->updated_by), "%s", request->actor);
     if (request->auto_lower != NULL)
         sandbox_set_auto_lower(sb, *request->auto_lower, &ignored); /* it was read before */
+    if (request->history != NULL)
+        history_change_rules(sb, *request->history);
     if (request->resized != NULL)
         sandbox_add_event(sb, "RESIZE", "SUCCESS", request->resized);
     else

@@ -38,6 +38,7 @@ static int put_row(struct sql_db *db, const struct store_sandbox *row, struct er
     struct slice labels = row->labels.data == NULL ? slice_of("") : row->labels;
     struct slice resources = row->resources.data == NULL ? slice_of("") : row->resources;
     struct slice auto_lower = row->auto_lower.data == NULL ? slice_of("") : row->auto_lower;
+    struct slice history = row->history.data == NULL ? slice_of("") : row->history;
     struct slice network = row->network.data == NULL ? slice_of("") : row->network;
     const struct sql_param params[] = {
         PARAM_TEXT(row->id),
@@ -67,6 +68,7 @@ static int put_row(struct sql_db *db, const struct store_sandbox *row, struct er
         PARAM_BYTES(auto_lower),
         PARAM_BYTES(network),
         PARAM_TEXT(row->e2b_spec),
+        PARAM_BYTES(history),
     };
     if (sql_run(db, SQL_SANDBOX_PUT, params, ARRAY_LEN(params), "storing a sandbox", err) == 0)
         return give_revision(db, row->revision, err);
@@ -283,6 +285,7 @@ static int load_sandbox(void *ctx, sqlite3_stmt *row, struct error *err)
         .auto_lower = bytes(row, 24),
         .network = bytes(row, 25),
         .e2b_spec = text(row, 26),
+        .history = bytes(row, 27),
     };
     if (load->to->sandbox(load->to->ctx, &sandbox, err) < 0)
         return -1;

@@ -239,6 +239,8 @@ const struct migration schema_migrations[] = {
          "  sandbox TEXT NOT NULL PRIMARY KEY REFERENCES sandbox (id) ON DELETE CASCADE,"
          "  generation INTEGER NOT NULL"
          ") STRICT, WITHOUT ROWID;"},
+    /* What is said about its history (sandbox/history_rules.h); empty: nothing. */
+    {20, "ALTER TABLE sandbox ADD COLUMN history BLOB NOT NULL DEFAULT x'';"},
 };
 const size_t schema_migration_count = ARRAY_LEN(schema_migrations);
 

@@ -40,6 +40,7 @@ struct store_sandbox {
     const char *cpu, *memory, *disk; /* as they were asked for */
     struct slice resources;          /* "name=value" list of the others */
     struct slice auto_lower;         /* sandbox/auto_lower.h's list; empty: off */
+    struct slice history;            /* sandbox/history_rules.h's list; empty: as usual */
     struct slice env;                /* "NAME=value" list */
     bool enabled;
     int64_t created_ms, updated_ms;

@@ -674,6 +674,7 @@ static const struct wire_field history_applied_fields[] = {
     U64(1, struct history_applied, done),
     U64(2, struct history_applied, failed),
     STR(3, struct history_applied, failure, ERROR_MESSAGE_MAX),
+    STRV(4, struct history_applied, left, HISTORY_LEFT_BYTES_MAX),
 };
 SCHEMA(history_apply_schema, HISTORY_APPLY, struct history_apply, history_apply_fields);
 SCHEMA(history_item_schema, HISTORY_ITEM, struct history_item, history_item_fields);

@@ -942,6 +942,8 @@ struct history_applied {
     uint64_t done;
     uint64_t failed;
     const char *failure; /* for people: the first one */
+    struct slice left;   /* the paths of the first HISTORY_LEFT_SHOWN that failed, as far as there
+                          * is room, each followed by why */
 };
 
 /* --- agent: uploads in parts --- */

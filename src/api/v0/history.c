@@ -105,7 +105,7 @@ int v0_history_rollback(struct http_exchange *x, const struct route_params *para
         return -1;
     yyjson_mut_val *root;
     yyjson_mut_doc *doc = api_json_new(arena, &root);
-    yyjson_mut_obj_add_str(doc, root, "status", "success");
+    yyjson_mut_obj_add_str(doc, root, "status", done.left_total == 0 ? "success" : "partial");
     history_rollback_json(doc, root, &done);
     return api_reply_json(x, 200, doc, err);
 }

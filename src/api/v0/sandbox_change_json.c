@@ -11,6 +11,7 @@
 
 #include "api/v0/auto_lower_json.h"
 #include "api/v0/env.h"
+#include "api/v0/history_rules_json.h"
 #include "api/v0/lifecycle_json.h"
 #include "api/v0/network_json.h"
 #include "api/v0/resources_json.h"
@@ -75,6 +76,7 @@ struct spec {
     yyjson_val *security;
     yyjson_val *lifecycle;
     yyjson_val *network;
+    yyjson_val *history;
 };
 
 static const struct json_field spec_fields[] = {
@@ -87,6 +89,7 @@ static const struct json_field spec_fields[] = {
     {"security", JSON_OBJECT, .offset = offsetof(struct spec, security)},
     {"lifecycle", JSON_OBJECT, .offset = offsetof(struct spec, lifecycle)},
     {"network", JSON_OBJECT, .offset = offsetof(struct spec, network)},
+    {"history", JSON_OBJECT, .offset = offsetof(struct spec, history)},
 };
 
 /* Everything that both can say. */
@@ -99,6 +102,7 @@ struct change {
     const struct slice *env;
     const struct slice *labels;
     const struct slice *auto_lower;
+    const struct slice *history;
     const struct lifespan_change *lifespan;
     struct network_request network;
 };
@@ -126,11 +130,16 @@ static const struct slice *keep(struct arena *arena, struct slice list)
 
 static int read_lists(struct arena *arena, bool patch, struct change *change, struct error *err)
 {
-    struct slice env, labels, auto_lower;
+    struct slice env, labels, auto_lower, history;
     if (change->spec.auto_lower != NULL) {
         if (auto_lower_from_json(arena, change->spec.auto_lower, &auto_lower, err) < 0)
             return -1;
         change->auto_lower = keep(arena, auto_lower);
+    }
+    if (change->spec.history != NULL) {
+        if (history_rules_from_json(arena, change->spec.history, &history, err) < 0)
+            return -1;
+        change->history = keep(arena, history);
     }
     if (change->spec.env_vars != NULL) {
         int (*read)(struct arena *, yyjson_val *, const char *, struct slice *, struct error *) =
@@ -220,6 +229,7 @@ int sandbox_clone_from_json(struct arena *arena, yyjson_val *body, struct sandbo
     request->image = change.spec.image;
     request->resources = change.resources;
     request->auto_lower = change.auto_lower;
+    request->history = change.history;
     request->env = change.env;
     request->labels = change.labels;
     request->external_id = change.metadata.external_id;
@@ -248,6 +258,7 @@ int sandbox_update_from_json(struct arena *arena, yyjson_val *body, bool patch, 
     request->image = change.spec.image;
     request->resources = change.resources;
     request->auto_lower = change.auto_lower;
+    request->history = change.history;
     request->env = change.env;
     request->labels = change.labels;
     request->merge = patch;

@@ -9,6 +9,7 @@
 
 #include "api/v0/auto_lower_json.h"
 #include "api/v0/env.h"
+#include "api/v0/history_rules_json.h"
 #include "api/v0/network_json.h"
 #include "api/v0/resources_json.h"
 #include "api/v0/security_json.h"
@@ -63,6 +64,7 @@ struct spec {
     yyjson_val *security;
     yyjson_val *lifecycle;
     yyjson_val *network;
+    yyjson_val *history;
 };
 
 static const struct json_field spec_fields[] = {
@@ -75,6 +77,7 @@ static const struct json_field spec_fields[] = {
     {"security", JSON_OBJECT, .offset = offsetof(struct spec, security)},
     {"lifecycle", JSON_OBJECT, .offset = offsetof(struct spec, lifecycle)},
     {"network", JSON_OBJECT, .offset = offsetof(struct spec, network)},
+    {"history", JSON_OBJECT, .offset = offsetof(struct spec, history)},
 };
 
 static int read_metadata(struct arena *arena, yyjson_val *object, struct sandbox_create *request,
@@ -101,7 +104,8 @@ static int read_spec(struct arena *arena, yyjson_val *object, struct sandbox_cre
     request->enabled = spec.enabled;
     if (resources_from_json(arena, spec.resources, "spec.resources", &request->resources, err) <
             0 ||
-        auto_lower_from_json(arena, spec.auto_lower, &request->auto_lower, err) < 0)
+        auto_lower_from_json(arena, spec.auto_lower, &request->auto_lower, err) < 0 ||
+        history_rules_from_json(arena, spec.history, &request->history, err) < 0)
         return -1;
     if (security_from_json(arena, spec.trust_level, spec.security, &request->security, err) < 0 ||
         network_from_json(arena, spec.network, &request->network, &request->resources, err) < 0)

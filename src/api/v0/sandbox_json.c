@@ -11,6 +11,7 @@
 
 #include "api/v0/auto_lower_json.h"
 #include "api/v0/env.h"
+#include "api/v0/history_rules_json.h"
 #include "api/v0/network_json.h"
 #include "api/v0/resources_json.h"
 #include "api/v0/security_json.h"
@@ -62,6 +63,7 @@ static void add_spec(struct arena *arena, yyjson_mut_doc *doc, yyjson_mut_val *o
     yyjson_mut_val *resources = yyjson_mut_obj_add_obj(doc, spec, "resources");
     resources_to_json(doc, resources, &info->resources);
     auto_lower_to_json(arena, doc, spec, info->auto_lower);
+    history_rules_to_json(arena, doc, spec, info->history);
     security_to_json(doc, spec, &info->security, info->network);
     network_to_json(arena, doc, spec, info);
     if (info->env.len > 0)

@@ -451,6 +451,13 @@ static void end_apply(struct client *c, uint64_t done, uint64_t failed)
         fail_msg("%d failed: %s", (int)applied.failed, applied.failure);
     assert_int_equal(applied.done, done);
     assert_int_equal(applied.failure != NULL, failed > 0);
+    size_t told = 0;
+    strv_each (text, applied.left) {
+        bool is_path = told++ % 2 == 0;
+        if (is_path ? text[0] != '/' : strstr(text, "/w/") != NULL)
+            fail_msg("a wrong text: %s", text);
+    }
+    assert_int_equal(told, 2 * (failed < HISTORY_LEFT_SHOWN ? failed : HISTORY_LEFT_SHOWN));
 }
 
 static void test_apply(void **state)

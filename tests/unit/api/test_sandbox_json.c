@@ -49,6 +49,7 @@ static const struct sandbox_info info = {
     "\"createdBy\":\"user-123\",\"updatedBy\":\"user-456\",\"workspace\":\"default\"},"            \
     "\"spec\":{\"enabled\":true,\"image\":\"host\","                                               \
     "\"resources\":{\"cpu\":\"1000m\",\"memory\":\"1Gi\",\"disk\":\"10Gi\"},"                      \
+    "\"history\":{\"enabled\":true,\"maxFileSize\":\"10Mi\",\"ignore\":[\"@default\"]},"           \
     "\"trustLevel\":\"sandboxed\",\"security\":{\"network_enabled\":false,"                        \
     "\"allowed_hosts\":[],\"allow_shell\":true,\"allow_subprocess\":false,"                        \
     "\"allow_network_tools\":false,\"memory_limit_mb\":2048,\"cpu_limit\":1.5,"                    \

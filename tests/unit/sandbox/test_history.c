@@ -24,6 +24,7 @@
 #include "sandbox/history_commit.h"
 #include "sandbox/history_import.h"
 #include "sandbox/history_look.h"
+#include "sandbox/history_rules.h"
 
 /* ---- a sandbox's files ---- */
 
@@ -178,8 +179,10 @@ static int remember(struct place *p, const char *execution, const char *commit, 
     return executions_append(p->fd, "box", (struct slice){line, len}, &err);
 }
 
-/* Commits what the fake has; whether there was something to commit. */
-static bool commit(struct place *p, struct fake *fake, const char *execution)
+/* Commits what the fake has, which patterns leave some of out; whether there was something to
+ * commit. */
+static bool commit_with(struct place *p, struct fake *fake, const char *execution,
+                        struct slice ignore)
 {
     struct repository r;
     struct error err = {0};
@@ -189,6 +192,7 @@ static bool commit(struct place *p, struct fake *fake, const char *execution)
     const struct history_commit_request request = {.execution = execution,
                                                    .message = "Update files for sandbox execution",
                                                    .file_max = 100000,
+                                                   .ignore = ignore,
                                                    .total_max = 1 << 30,
                                                    .created_ns = 1000};
     history_manifest_init(&m);
@@ -200,6 +204,11 @@ static bool commit(struct place *p, struct fake *fake, const char *execution)
     history_manifest_release(&m);
     repository_close(&r);
     return committed.made;
+}
+
+static bool commit(struct place *p, struct fake *fake, const char *execution)
+{
+    return commit_with(p, fake, execution, (struct slice){0});
 }
 
 static struct history_page log_of(struct place *p, size_t limit, size_t offset)
@@ -656,11 +665,69 @@ static void large(struct place *p)
     memset(more, 'y', 100001);
     more[100001] = '\0';
     fake_put(&fake, "/workspace/too-large", FILE_REGULAR, 0644, more);
-    assert_true(commit(p, &fake, "exec_00000002")); /* it has left the history */
-    diff = diff_of(p, "exec_00000001", "exec_00000002");
+    assert_false(commit(p, &fake, "exec_00000002")); /* it stays as it was, for it has not gone */
+    fake_put(&fake, "/workspace/other", FILE_REGULAR, 0644, "1");
+    assert_true(commit(p, &fake, "exec_00000003"));
+    diff = diff_of(p, "exec_00000001", "exec_00000003");
+    assert_int_equal(diff.count, 1);
+    fake_remove(&fake, "/workspace/too-large");
+    assert_true(commit(p, &fake, "exec_00000004"));
+    diff = diff_of(p, "exec_00000003", "exec_00000004");
     assert_non_null(strstr(part_of(p, &diff, "too-large"), "deleted file mode"));
     free(text);
     free(more);
+}
+
+static struct manifest tree_of(struct place *p, const char *execution)
+{
+    struct repository r;
+    struct error err;
+    struct manifest m;
+    char name[GIT_NAME_SIZE];
+    history_manifest_init(&m);
+    open_repository(p, "box", &r);
+    if (repository_resolve(&r, execution, name, &err) < 0 ||
+        repository_tree(&r, name, &m, &err) < 0)
+        fail_msg("%s", err.message);
+    repository_close(&r);
+    return m;
+}
+
+/* Other patterns: what they leave out has not gone, and a commit says by which it was made. */
+static void rules(struct place *p)
+{
+    static const char logs[] = ".git\0*.log";
+    const struct slice no_logs = {logs, sizeof(logs)};
+    struct fake fake = {0};
+    seed_files(&fake);
+    fake_put(&fake, "/workspace/dir", FILE_DIRECTORY, 0755, NULL);
+    fake_put(&fake, "/workspace/dir/a.log", FILE_REGULAR, 0644, "log");
+    assert_true(commit(p, &fake, "exec_00000001"));
+    fake_remove(&fake, "/workspace/dir/a.log"); /* that is: it is not listed */
+    assert_false(commit_with(p, &fake, "exec_00000002", no_logs));
+    fake_put(&fake, "/workspace/other", FILE_REGULAR, 0644, "1");
+    assert_true(commit_with(p, &fake, "exec_00000003", no_logs));
+    struct history_diff diff = diff_of(p, "exec_00000001", "exec_00000003");
+    assert_int_equal(diff.count, 1);
+    assert_slice(diff.files[0].path, "other");
+    assert_int_equal(log_of(p, 1, 0).commits[0].file_count, 1);
+    struct manifest m = tree_of(p, "exec_00000003");
+    assert_true(slice_eq(m.ignore, no_logs));
+    assert_non_null(history_manifest_find(&m, "workspace/dir/a.log"));
+    assert_true(history_manifest_mark(&m, m.ignore));
+    assert_true(history_manifest_find(&m, "workspace/dir/a.log")->ignored);
+    assert_false(history_manifest_find(&m, "workspace/dir")->ignored);
+    history_manifest_release(&m);
+    size_t reads = fake.reads;
+    assert_false(commit_with(p, &fake, "exec_00000004", no_logs));
+    assert_true(fake.reads == reads);               /* by what stat says, as ever */
+    assert_true(commit(p, &fake, "exec_00000005")); /* the usual again: now it has gone */
+    diff = diff_of(p, "exec_00000003", "exec_00000005");
+    assert_int_equal(diff.count, 1);
+    assert_non_null(strstr(part_of(p, &diff, "dir/a.log"), "deleted file mode"));
+    m = tree_of(p, "exec_00000005");
+    assert_true(slice_eq(m.ignore, history_rules_usual.ignore));
+    history_manifest_release(&m);
 }
 
 #define TEST(name)                                                                                 \
@@ -681,6 +748,7 @@ TEST(liar)
 TEST(long_names)
 TEST(folders)
 TEST(large)
+TEST(rules)
 
 int main(void)
 {
@@ -691,7 +759,7 @@ int main(void)
         cmocka_unit_test(test_ids),        cmocka_unit_test(test_torn),
         cmocka_unit_test(test_no_git),     cmocka_unit_test(test_liar),
         cmocka_unit_test(test_long_names), cmocka_unit_test(test_folders),
-        cmocka_unit_test(test_large),
+        cmocka_unit_test(test_large),      cmocka_unit_test(test_rules),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -34,7 +34,7 @@ struct play {
     char seen[512]; /* paths and contents, one after the other */
     struct history_listed listed;
     struct history_applied applied;
-    char failure[ERROR_MESSAGE_MAX + 1];
+    struct arena *arena;
     int rc;
     struct error err;
 };
@@ -107,7 +107,7 @@ static int apply(struct play *play, struct history_tree *tree)
         history_tree_apply_put(tree, slice_of("hello"), &play->err) < 0 ||
         history_tree_apply_item(tree, &gone, &play->err) < 0)
         return -1;
-    return history_tree_apply_end(tree, &play->applied, play->failure, &play->err);
+    return history_tree_apply_end(tree, play->arena, &play->applied, &play->err);
 }
 
 static int ask(struct play *play, struct history_tree *tree)
@@ -322,17 +322,42 @@ static void test_lies_in_contents(void **state)
 
 static void test_apply(void **state)
 {
+    static const char left[] = "/workspace/f\0no room";
     struct play play = PLAY(APPLY);
+    play.arena = arena_new();
     wire_encode(&play.script, &history_applied_schema, 1,
-                &(struct history_applied){.done = 1, .failed = 1, .failure = "no room"});
+                &(struct history_applied){
+                    .done = 1, .failed = 1, .failure = "no room", .left = {left, sizeof(left)}});
     run(&play);
     assert_int_equal(play.rc, 0);
     assert_int_equal(play.applied.failed, 1);
     assert_string_equal(play.applied.failure, "no room");
-    struct play lie = PLAY(APPLY);
-    wire_encode(&lie.script, &history_applied_schema, 1, &(struct history_applied){.done = 3});
-    run(&lie);
-    assert_int_equal(lie.rc, -1);
+    assert_true(slice_eq(play.applied.left, (struct slice){left, sizeof(left)}));
+    arena_free(play.arena);
+}
+
+static void test_lies_about_what_was_done(void **state)
+{
+    static const char pair[] = "/workspace/f\0no room", odd[] = "/workspace/f",
+                      two[] = "/workspace/f\0no room\0/workspace/g\0no room";
+    const struct history_applied lies[] = {
+        {.done = 3},
+        {.done = 1},
+        {.failed = 3},
+        {.done = UINT64_MAX, .failed = 3},
+        {.done = 2, .left = {pair, sizeof(pair)}},
+        {.done = 1, .failed = 1, .left = {odd, sizeof(odd)}},
+        {.done = 1, .failed = 1, .left = {two, sizeof(two)}},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(lies); i++) {
+        struct play lie = PLAY(APPLY);
+        lie.arena = arena_new();
+        wire_encode(&lie.script, &history_applied_schema, 1, &lies[i]);
+        run(&lie);
+        if (lie.rc == 0)
+            fail_msg("row %zu", i);
+        arena_free(lie.arena);
+    }
 }
 
 int main(void)
@@ -345,6 +370,7 @@ int main(void)
         cmocka_unit_test(test_read),
         cmocka_unit_test(test_lies_in_contents),
         cmocka_unit_test(test_apply),
+        cmocka_unit_test(test_lies_about_what_was_done),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
