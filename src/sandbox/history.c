@@ -23,6 +23,7 @@
 #include "base/timetext.h"
 #include "loop/co.h"
 #include "sandbox/history_look.h"
+#include "sandbox/history_pack.h"
 #include "sandbox/history_state.h"
 #include "sandbox/history_tree.h"
 #include "sandbox/id_files.h"
@@ -251,11 +252,25 @@ void history_unlock(struct sandbox *sb)
 
 /* ---- the repository ---- */
 
+/* Whoever clears the repository up, or away, is alone with it. */
+static int stop_packer(struct sandbox *sb, struct error *err)
+{
+    struct sandbox_history *h = sb->history;
+    if (h->packer != NULL)
+        co_cancel(h->packer);
+    while (h->packer != NULL)
+        if (co_cond_wait(sb->owner->loop, &h->freed, -1, err) < 0)
+            return -1;
+    return 0;
+}
+
 int history_open_repository(struct sandbox *sb, struct repository *ret_repository,
                             struct error *err)
 {
     struct histories *all = sb->owner->histories;
     struct sandbox_history *h = sb->history;
+    if (!h->tidied && stop_packer(sb, err) < 0)
+        return -1;
     if (repository_open(&all->git, all->dir_fd, sb->id, true, !h->tidied, ret_repository, err) < 0)
         return -1;
     /* A repository without a commit, or one that was open when the machine went down. */
@@ -321,44 +336,53 @@ static int commit_once(struct sandbox *sb, struct repository *r,
     return history_commit_files(r, &source, request, arena, ret_manifest, ret_committed, err);
 }
 
-/* With the lock: git would drop what a commit that is being made has found in an old pack. */
+/* With the lock. 1: it is still too large, and has lost its older half. */
+static int end_packing(struct sandbox *sb, struct repository *r, struct packing *packing,
+                       struct error *err)
+{
+    if (is_going(sb))
+        return 0;
+    if (repository_pack_end(r, packing, err) < 0)
+        return -1;
+    sb->history->packed_bytes = repository_size(r);
+    return sb->history->packed_bytes > HISTORY_REPOSITORY_MAX ? repository_forget_half(r, err) : 0;
+}
+
+/* Nobody waits for the long part of it: commits are made meanwhile. */
 static int repack_now(struct sandbox *sb, struct error *err)
 {
     struct histories *all = sb->owner->histories;
     _cleanup_repository_ struct repository r = {.folder_fd = -1, .fd = -1};
-    if (repository_open(&all->git, all->dir_fd, sb->id, false, !sb->history->tidied, &r, err) < 0)
+    _cleanup_packing_ struct packing packing = PACKING_INIT;
+    if (repository_open(&all->git, all->dir_fd, sb->id, false, false, &r, err) < 0)
         return -1;
     for (int again = 1; r.fd >= 0 && again > 0;) {
-        if (repository_repack(&r, err) < 0)
+        if (repository_pack(&r, &packing, err) < 0 || take(sb, err) < 0)
             return -1;
-        sb->history->packed_bytes = repository_size(&r);
-        again = sb->history->packed_bytes > HISTORY_REPOSITORY_MAX ? repository_forget_half(&r, err)
-                                                                   : 0;
+        again = end_packing(sb, &r, &packing, err);
+        history_unlock(sb);
         if (again < 0)
             return -1;
     }
     return 0;
 }
 
-/* Packs are made one behind everybody's back, one sandbox at a time. Whoever deletes the sandbox
- * cancels it. */
+/* Packs are made one behind everybody's back, one sandbox at a time; see stop_packer(). */
 static void repack(void *arg)
 {
     struct sandbox *sb = arg;
     struct sandboxes *s = sb->owner;
     struct error err = {0};
     sb->history->packer = co_self(s->loop);
-    if (take(sb, &err) == 0) {
-        if (!is_going(sb) && repack_now(sb, &err) < 0) {
-            sb->history->tidied = false;
-            sb->history->packed_bytes = 0;
-            if (!is_going(sb))
-                log_warn("sandbox %s: packing its history: %s", sb->id, err.message);
-        }
-        history_unlock(sb);
+    if (!is_going(sb) && repack_now(sb, &err) < 0) {
+        sb->history->tidied = false; /* a git that was killed leaves what it had written */
+        sb->history->packed_bytes = 0;
+        if (!is_going(sb) && err.code != ERROR_CANCELLED)
+            log_warn("sandbox %s: packing its history: %s", sb->id, err.message);
     }
     sb->history->packer = NULL;
     s->histories->repacking = false;
+    co_cond_wake_all(&sb->history->freed);
     sandbox_drop(sb);
     if (--s->drivers == 0)
         co_cond_wake_all(&s->idle);
@@ -622,8 +646,7 @@ void history_forget(struct sandbox *sb)
     if (sb->history != NULL) {
         sb->history->hurry = true;
         co_cond_wake_all(&sb->history->hurried);
-        if (sb->history->packer != NULL)
-            co_cancel(sb->history->packer);
+        stop_packer(sb, &err);
         if (take(sb, &err) == 0)
             history_unlock(sb);
     }

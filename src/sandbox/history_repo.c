@@ -16,14 +16,13 @@
 #include "base/cleanup.h"
 #include "base/limits.h"
 #include "sandbox/history_import.h"
+#include "sandbox/history_pack.h"
 #include "sandbox/history_rules.h"
 
 enum {
     MANIFEST_MAX = 256 << 20,
     READ_SIZE = 1 << 20,
     ATTRIBUTES_MAX = 64 << 20,
-    LARGE = 256 << 20, /* bytes of a repository */
-    REPACK_MS = 10 * 60 * 1000,
 };
 
 static const char repository_name[] = "repository";
@@ -38,7 +37,7 @@ static int open_folder(int dir_fd, const char *name)
 }
 
 /* A ref is a file of one line, as long as nobody packs refs, which nobody does. */
-static int read_head(int fd, char ret_head[GIT_NAME_SIZE], struct error *err)
+int repository_read_head(int fd, char ret_head[GIT_NAME_SIZE], struct error *err)
 {
     char text[GIT_NAME_SIZE + 1] = "";
     _cleanup_fd_ int file = openat(fd, HISTORY_BRANCH, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
@@ -76,28 +75,6 @@ static void tidy_up(int fd)
     remove_matching(fd, "objects/pack", ".tmp", "");
 }
 
-/* Not those that are being written. */
-static unsigned count_packs(int fd, uint64_t *bytes)
-{
-    unsigned count = 0;
-    int sub = open_folder(fd, "objects/pack");
-    _cleanup_dir_ DIR *dir = sub < 0 ? NULL : fdopendir(sub);
-    if (dir == NULL && sub >= 0)
-        close(sub);
-    const struct dirent *entry;
-    while (dir != NULL && (entry = readdir(dir)) != NULL) {
-        struct stat st;
-        const char *dot = strrchr(entry->d_name, '.');
-        if (entry->d_name[0] == '.' || strncmp(entry->d_name, "tmp_", 4) == 0)
-            continue;
-        count += dot != NULL && strcmp(dot, ".pack") == 0;
-        if (bytes != NULL && fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
-            S_ISREG(st.st_mode))
-            *bytes += (uint64_t)st.st_size;
-    }
-    return count;
-}
-
 struct opening {
     struct repository *r;
     int histories_fd;
@@ -128,8 +105,8 @@ static void open_on_worker(void *arg)
     if (r->fd >= 0 && o->tidy)
         tidy_up(r->fd);
     if (r->fd >= 0) {
-        o->rc = read_head(r->fd, r->head, o->err);
-        r->packs = count_packs(r->fd, &r->bytes);
+        o->rc = repository_read_head(r->fd, r->head, o->err);
+        r->packs = packs_count(r->fd, &r->bytes);
     }
 }
 
@@ -432,63 +409,4 @@ int repository_tree(struct repository *r, const char *commit, struct manifest *r
               : history_rules_usual.ignore;
     memcpy(ret_manifest->commit, commit, strlen(commit) + 1);
     return 0;
-}
-
-/* ---- its size ---- */
-
-struct measuring {
-    int fd;
-    uint64_t bytes;
-};
-
-static void measure_on_worker(void *arg)
-{
-    struct measuring *m = arg;
-    count_packs(m->fd, &m->bytes);
-}
-
-uint64_t repository_size(struct repository *r)
-{
-    struct measuring m = {r->fd, 0};
-    workers_run(r->git->workers, measure_on_worker, &m);
-    return m.bytes;
-}
-
-int repository_repack(struct repository *r, struct error *err)
-{
-    _cleanup_git_ struct git git = {0};
-    /* Looking for what is alike takes minutes in a large one; everybody waits meanwhile. */
-    const char *window = repository_size(r) > LARGE ? "--window=0" : "--window=10";
-    const char *const argv[] = {"-c",     "pack.windowMemory=64m",
-                                "-c",     "repack.writeBitmaps=false",
-                                "repack", "-a",
-                                "-d",     "-q",
-                                window,   NULL};
-    if (git_start(r->git, r->fd, argv, &git, err) < 0)
-        return -1;
-    git.patience_ms = REPACK_MS; /* it says nothing until it is done */
-    return git_finish(&git, err);
-}
-
-/* git takes a commit that is named in this file for one without a parent. */
-int repository_forget_half(struct repository *r, struct error *err)
-{
-    char count[32], skip[48], name[GIT_NAME_SIZE], text[GIT_NAME_SIZE + 1];
-    const char *const counting[] = {"rev-list", "--count", r->head, "--", NULL};
-    if (git_line(r->git, r->fd, counting, count, sizeof(count), err) < 0)
-        return -1;
-    unsigned long commits = strtoul(count, NULL, 10);
-    if (commits < 2)
-        return 0;
-    snprintf(skip, sizeof(skip), "--skip=%lu", commits / 2 - 1 + commits % 2);
-    const char *const finding[] = {"rev-list", "--max-count=1", skip, r->head, "--", NULL};
-    if (git_line(r->git, r->fd, finding, name, sizeof(name), err) < 0)
-        return -1;
-    if (!git_name_valid(name))
-        return error_set(err, ERROR_INTERNAL, "git: no commit to begin at");
-    snprintf(text, sizeof(text), "%s\n", name);
-    if (write_file(r->fd, "shallow.new", text) < 0 ||
-        renameat(r->fd, "shallow.new", r->fd, "shallow") < 0)
-        return error_sys(err, "shortening a history");
-    return 1;
 }

@@ -35,17 +35,12 @@ struct repository { /* start from a zeroed struct; repository_close() it */
  * FILE_NOT_FOUND. `tidy`: what a killed git left behind is removed; nobody else may be at work. */
 int repository_open(struct git_program *git, int histories_fd, const char *id, bool make, bool tidy,
                     struct repository *ret_repository, struct error *err);
+/* Where its branch stands; "": nowhere. On a worker thread. */
+int repository_read_head(int fd, char ret_head[GIT_NAME_SIZE], struct error *err);
 /* Makes the bare one, if there is none. */
 int repository_make(struct repository *r, struct error *err);
 void repository_close(struct repository *r);
 #define _cleanup_repository_ __attribute__((cleanup(repository_close)))
-
-/* All in one pack. What is no longer needed goes. */
-int repository_repack(struct repository *r, struct error *err);
-/* Bytes of its packs. */
-uint64_t repository_size(struct repository *r);
-/* Forgets the older half of its commits; the next repack has them gone. 0: there is only one. */
-int repository_forget_half(struct repository *r, struct error *err);
 
 /* Whether all that its newest commits need is there; sets it aside otherwise, and 1 says so. An
  * error when there is no finding out now (git cannot be started, say): it stays as it is. */
@@ -78,6 +73,9 @@ int executions_append(int histories_fd, const char *id, struct slice lines, stru
 /* "exec_7683de5a" from whatever form of it is asked for; INVALID_ARGUMENT. `out` of
  * EXECUTION_ID_SIZE bytes. HISTORY_FIRST_ID stays itself. */
 int execution_normalize(const char *text, char *out, struct error *err);
+/* What the list says of one, the last line that there is: "" when there is none. */
+void executions_find(struct slice list, const char *execution, char ret_commit[GIT_NAME_SIZE],
+                     int64_t *ret_time_ms);
 /* The commit that an execution (normalized) ended at. EXECUTION_NOT_FOUND. */
 int repository_resolve(struct repository *r, const char *execution, char ret_commit[GIT_NAME_SIZE],
                        struct error *err);

@@ -37,7 +37,7 @@ struct sandbox_history {
     unsigned packs;
     uint64_t bytes, packed_bytes; /* of all packs, and of those that were left the last time that
  they were made one */
-    struct co *packer;            /* who does that, or waits to; NULL: nobody */
+    struct co *packer;            /* who does that; NULL: nobody */
     char open[HISTORY_OPEN_MAX][EXECUTION_ID_SIZE]; /* executions that nobody waits for */
     unsigned open_count;
     struct buf lines; /* executions that are in the journal, and not in its own list yet */

@@ -24,6 +24,7 @@
 #include "sandbox/history_commit.h"
 #include "sandbox/history_import.h"
 #include "sandbox/history_look.h"
+#include "sandbox/history_pack.h"
 #include "sandbox/history_rules.h"
 
 /* ---- a sandbox's files ---- */
@@ -678,6 +679,48 @@ static void large(struct place *p)
     free(more);
 }
 
+/* Packs are made one while commits are made. One of these needs what only an old pack has, and
+ * nobody has needed since its older half was forgotten. */
+static void packs(struct place *p)
+{
+    static const char *const contents[] = {"first", "second", "third", "fourth"};
+    _cleanup_packing_ struct packing packing = PACKING_INIT;
+    struct fake fake = {0};
+    struct repository r;
+    struct error err;
+    char id[] = "exec_00000000";
+    for (size_t i = 0; i < ARRAY_LEN(contents); i++) {
+        fake_put(&fake, "/workspace/f", FILE_REGULAR, 0644, contents[i]);
+        id[sizeof(id) - 2] = (char)('1' + i);
+        assert_true(commit(p, &fake, id));
+    }
+    open_repository(p, "box", &r);
+    assert_int_equal(repository_forget_half(&r, &err), 1);
+    if (repository_pack(&r, &packing, &err) < 0)
+        fail_msg("%s", err.message);
+    assert_int_equal(packs_count(r.fd, NULL), 5);
+    fake_put(&fake, "/workspace/f", FILE_REGULAR, 0644, "first");
+    assert_true(commit(p, &fake, "exec_00000005"));
+    if (repository_pack_end(&r, &packing, &err) < 0)
+        fail_msg("%s", err.message);
+    repository_close(&r);
+    open_repository(p, "box", &r);
+    assert_int_equal(packs_count(r.fd, NULL), 3); /* all, the commit's own, and what it needed */
+    assert_int_equal(repository_check(&r, &err), 0);
+    struct history_diff diff = diff_of(p, "exec_00000004", "exec_00000005");
+    assert_non_null(strstr(part_of(p, &diff, "f"), "+first"));
+    if (repository_repack(&r, &err) < 0)
+        fail_msg("%s", err.message);
+    assert_int_equal(packs_count(r.fd, NULL), 1);
+    if (repository_repack(&r, &err) < 0) /* the same pack again, which must not go */
+        fail_msg("%s", err.message);
+    assert_int_equal(packs_count(r.fd, NULL), 1);
+    repository_close(&r);
+    assert_true(log_of(p, 100, 0).count >= 3);
+    fake_put(&fake, "/workspace/f", FILE_REGULAR, 0644, "sixth");
+    assert_true(commit(p, &fake, "exec_00000006"));
+}
+
 static struct manifest tree_of(struct place *p, const char *execution)
 {
     struct repository r;
@@ -749,6 +792,7 @@ TEST(long_names)
 TEST(folders)
 TEST(large)
 TEST(rules)
+TEST(packs)
 
 int main(void)
 {
@@ -760,6 +804,7 @@ int main(void)
         cmocka_unit_test(test_no_git),     cmocka_unit_test(test_liar),
         cmocka_unit_test(test_long_names), cmocka_unit_test(test_folders),
         cmocka_unit_test(test_large),      cmocka_unit_test(test_rules),
+        cmocka_unit_test(test_packs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
