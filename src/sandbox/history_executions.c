@@ -118,27 +118,36 @@ struct search {
     bool failed;
 };
 
-/* Its newest line counts, and of two that are as new the last: "exec_7683de5a <commit> <ms>". */
+/* Its newest line counts, and of two that are as new the last: "exec_7683de5a <commit> <ms>". One
+ * that was not written to its end is no line. */
+void executions_find(struct slice list, const char *execution, char ret_commit[GIT_NAME_SIZE],
+                     int64_t *ret_time_ms)
+{
+    size_t id = strlen(execution);
+    ret_commit[0] = '\0';
+    *ret_time_ms = 0;
+    for (const char *at = list.data, *end = list.data + list.len; at < end;) {
+        const char *stop = memchr(at, '\n', (size_t)(end - at));
+        size_t len = (size_t)((stop != NULL ? stop : end) - at);
+        if (stop != NULL && len > id + GIT_NAME_LEN + 2 && memcmp(at, execution, id) == 0 &&
+            at[id] == ' ' && at[id + 1 + GIT_NAME_LEN] == ' ') {
+            int64_t time_ms = strtoll(at + id + 2 + GIT_NAME_LEN, NULL, 10);
+            if (time_ms >= *ret_time_ms) {
+                memcpy(ret_commit, at + id + 1, GIT_NAME_LEN);
+                ret_commit[GIT_NAME_LEN] = '\0';
+                *ret_time_ms = time_ms;
+            }
+        }
+        at += len + 1;
+    }
+}
+
 static void search_on_worker(void *arg)
 {
     struct search *s = arg;
     _cleanup_buf_ struct buf data = BUF_INIT(4 * HISTORY_EXECUTIONS_BYTES);
     s->failed = read_file(s->folder_fd, &data) < 0;
-    size_t id = strlen(s->execution);
-    for (const char *at = data.data, *end = data.data + data.len; at < end;) {
-        const char *stop = memchr(at, '\n', (size_t)(end - at));
-        size_t len = (size_t)((stop != NULL ? stop : end) - at);
-        if (stop != NULL && len > id + GIT_NAME_LEN + 2 && memcmp(at, s->execution, id) == 0 &&
-            at[id] == ' ' && at[id + 1 + GIT_NAME_LEN] == ' ') {
-            int64_t time_ms = strtoll(at + id + 2 + GIT_NAME_LEN, NULL, 10);
-            if (time_ms >= s->time_ms) {
-                memcpy(s->commit, at + id + 1, GIT_NAME_LEN);
-                s->commit[GIT_NAME_LEN] = '\0';
-                s->time_ms = time_ms;
-            }
-        }
-        at += len + 1;
-    }
+    executions_find((struct slice){data.data, data.len}, s->execution, s->commit, &s->time_ms);
 }
 
 /* The last line of what a command says. */

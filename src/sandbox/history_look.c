@@ -145,6 +145,19 @@ static int read_log(struct git *git, struct log *log, struct error *err)
     return got < 0 ? -1 : 0;
 }
 
+int history_log_read(struct git *git, size_t limit, struct arena *arena,
+                     struct history_page *ret_page, struct error *err)
+{
+    struct log log = {.arena = arena, .limit = limit + 1, .room = HISTORY_DIFF_BYTES_MAX};
+    log.commits = arena_alloc(arena, (limit + 1) * sizeof(*log.commits));
+    if (read_log(git, &log, err) < 0)
+        return -1;
+    *ret_page = (struct history_page){.commits = log.commits,
+                                      .count = log.count < limit ? log.count : limit,
+                                      .more = log.count > limit};
+    return 0;
+}
+
 int repository_log(struct repository *r, size_t limit, size_t offset, struct arena *arena,
                    struct history_page *ret_page, struct error *err)
 {
@@ -157,14 +170,11 @@ int repository_log(struct repository *r, size_t limit, size_t offset, struct are
         "--name-only", "--no-renames", "--root",
         "--no-color",  count,          skip,
         r->head,       "--",           NULL};
-    struct log log = {.arena = arena, .limit = limit + 1, .room = HISTORY_DIFF_BYTES_MAX};
-    log.commits = arena_alloc(arena, (limit + 1) * sizeof(*log.commits));
+    struct history_page page;
     if (git_start(r->git, r->fd, argv, &git, err) < 0 || git_close_input(&git, err) < 0 ||
-        read_log(&git, &log, err) < 0 || git_finish(&git, err) < 0)
+        history_log_read(&git, limit, arena, &page, err) < 0 || git_finish(&git, err) < 0)
         return -1;
-    *ret_page = (struct history_page){.commits = log.commits,
-                                      .count = log.count < limit ? log.count : limit,
-                                      .more = log.count > limit};
+    *ret_page = page;
     return 0;
 }
 

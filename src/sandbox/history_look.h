@@ -10,6 +10,10 @@
 int repository_log(struct repository *r, size_t limit, size_t offset, struct arena *arena,
                    struct history_page *ret_page, struct error *err);
 
+/* The same from what `git log` says: with NULs, \1 before a commit, and limit + 1 of them. */
+int history_log_read(struct git *git, size_t limit, struct arena *arena,
+                     struct history_page *ret_page, struct error *err);
+
 /* Fills files, count and cut of *diff. */
 int repository_diff(struct repository *r, const char *from, const char *to, struct arena *arena,
                     struct history_diff *diff, struct error *err);

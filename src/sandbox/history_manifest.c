@@ -241,6 +241,12 @@ static uint64_t check_of(const char *data, size_t len)
     return check;
 }
 
+void history_manifest_seal(struct buf *out, size_t start)
+{
+    uint64_t check = out->failed ? 0 : check_of(out->data + start, out->len - start);
+    buf_add(out, &check, sizeof(check));
+}
+
 void history_manifest_encode(const struct manifest *m, struct buf *out)
 {
     struct file_head head = {.count = m->count, .rules = m->rules};
@@ -260,8 +266,7 @@ void history_manifest_encode(const struct manifest *m, struct buf *out)
         buf_add(out, &item, sizeof(item));
         buf_add(out, t->path, item.path_len + 1);
     }
-    uint64_t check = out->failed ? 0 : check_of(out->data + start, out->len - start);
-    buf_add(out, &check, sizeof(check));
+    history_manifest_seal(out, start);
 }
 
 static int torn(struct error *err)

@@ -109,5 +109,7 @@ struct slice path_shown(struct slice tree_path, struct arena *arena);
 
 /* In the order of this machine. */
 void history_manifest_encode(const struct manifest *m, struct buf *out);
+/* The check at its end, of all that comes from `start` on. */
+void history_manifest_seal(struct buf *out, size_t start);
 /* Into an empty one. INVALID_ARGUMENT when it is torn, or no manifest. */
 int history_manifest_decode(struct slice data, struct manifest *ret_manifest, struct error *err);

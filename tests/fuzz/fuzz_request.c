@@ -12,6 +12,7 @@
 #include "api/v0/process_exec.h"
 #include "api/v0/sandbox_create.h"
 #include "base/limits.h"
+#include "sandbox/history_rules.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -47,6 +48,22 @@ static void check_security(const struct trust_request *request)
             (options.memory_limit_mb > 0 && options.memory_limit_mb <= plain.memory_limit_mb));
 }
 
+/* What is taken for rules can be read as such, and shown. */
+static void check_spec(const struct sandbox_create *create)
+{
+    struct history_rules *rules;
+    struct error err = {0};
+    check_security(&create->security);
+    if (history_rules_check(create->history, &err) < 0) {
+        check_refusal(&err);
+        return;
+    }
+    require(history_rules_read(create->history, &rules, &err) == 0);
+    require(rules->file_max >= 1 && rules->file_max <= HISTORY_FILE_MAX);
+    require(strv_valid(rules->ignore) && rules->ignore.len <= PATTERNS_BYTES_MAX);
+    free(rules);
+}
+
 static void check_exec(const struct agent_exec *exec)
 {
     require((exec->command != NULL) == (exec->argv.len == 0));
@@ -66,7 +83,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     yyjson_val *root;
     if (json_parse(arena, (struct slice){(const char *)data, size}, &root, &err) == 0) {
         if (sandbox_create_from_json(arena, root, &create, &err) == 0)
-            check_security(&create.security);
+            check_spec(&create);
         else
             check_refusal(&err);
         if (process_exec_from_json(arena, root, &process, &err) == 0)
