@@ -694,6 +694,18 @@ static void close_open_runs(struct sandbox *sb)
     arena_free(arena);
 }
 
+static int being_deleted(const struct sandbox *sb, struct error *err)
+{
+    return error_set(err, ERROR_SANDBOX_NOT_FOUND, "sandbox \"%s\" is being deleted", sb->name);
+}
+
+/* Who only reads is in nobody's way, not even of a delete: then what git says of a repository that
+ * goes is no word about the sandbox. */
+static int end_question(const struct sandbox *sb, int rc, struct error *err)
+{
+    return rc < 0 && is_going(sb) ? being_deleted(sb, err) : rc;
+}
+
 int history_begin_question(struct sandbox *sb, struct repository *ret_repository, struct error *err)
 {
     close_open_runs(sb);
@@ -701,7 +713,7 @@ int history_begin_question(struct sandbox *sb, struct repository *ret_repository
         return -1;
     if (is_going(sb)) {
         history_unlock(sb);
-        return error_set(err, ERROR_SANDBOX_NOT_FOUND, "sandbox \"%s\" is being deleted", sb->name);
+        return being_deleted(sb, err);
     }
     history_write_list(sb);
     if (history_open_repository(sb, ret_repository, err) < 0) {
@@ -739,9 +751,9 @@ int history_list(struct sandboxes *s, const char *workspace, const char *name, s
         return -1;
     int rc = history_begin_question(sb, &r, err);
     if (rc == 0) {
-        /* Commits do not change: who only reads is in nobody's way. */
+        /* Commits do not change. */
         history_unlock(sb);
-        rc = repository_log(&r, limit, offset, arena, ret_page, err);
+        rc = end_question(sb, repository_log(&r, limit, offset, arena, ret_page, err), err);
     }
     sandbox_drop(sb);
     return rc;
@@ -789,7 +801,7 @@ int history_diff(struct sandboxes *s, const char *workspace, const char *name, c
     int rc = history_begin_question(sb, &r, err);
     if (rc == 0) {
         history_unlock(sb);
-        rc = diff_executions(&r, from, to, arena, ret_diff, err);
+        rc = end_question(sb, diff_executions(&r, from, to, arena, ret_diff, err), err);
     }
     sandbox_drop(sb);
     return rc;

@@ -73,7 +73,7 @@ int executions_append(int histories_fd, const char *id, struct slice lines, stru
 /* "exec_7683de5a" from whatever form of it is asked for; INVALID_ARGUMENT. `out` of
  * EXECUTION_ID_SIZE bytes. HISTORY_FIRST_ID stays itself. */
 int execution_normalize(const char *text, char *out, struct error *err);
-/* What the list says of one, the last line that there is: "" when there is none. */
+/* What the list says of one, in the newest line that there is: "" when there is none. */
 void executions_find(struct slice list, const char *execution, char ret_commit[GIT_NAME_SIZE],
                      int64_t *ret_time_ms);
 /* The commit that an execution (normalized) ended at. EXECUTION_NOT_FOUND. */
