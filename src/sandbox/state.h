@@ -338,13 +338,15 @@ void sandbox_stream_end(struct sandbox *sb);
 /* For one whose status says that it runs, and that does not. */
 void sandbox_lost(struct sandbox *sb, enum sandbox_status status, const char *why);
 
-/* lifecycle.c */
-void sandbox_drive(struct sandbox *sb); /* sees to it that the goal is worked on */
+/* wishes.c */
 /* Has it deleted, without a record of its own: whoever asks has one that implies it. On a
  * coroutine. */
 void sandbox_condemn(struct sandbox *sb, const char *actor);
 /* Its end has come, and why: it is stopped or deleted as if somebody had asked for it. */
 void sandbox_expire(struct sandbox *sb, const struct lifespan_end *end, const char *why);
+
+/* lifecycle.c */
+void sandbox_drive(struct sandbox *sb); /* sees to it that the goal is worked on */
 /* Takes a step again for as long as the provider is away, or clearing up. */
 int sandbox_with_patience(struct sandbox *sb, int (*step)(struct sandbox *, struct error *),
                           struct error *err);
