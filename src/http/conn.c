@@ -18,6 +18,8 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
+#include <utlist.h>
+
 #include "base/cleanup.h"
 
 enum {
@@ -41,6 +43,22 @@ static ssize_t transmit(struct http_conn *c, struct iovec *iov, size_t count, bo
     struct msghdr message = {.msg_iov = iov, .msg_iovlen = count};
     return c->tls != NULL ? tls_send(c->tls, iov, count)
                           : sendmsg(c->fd, &message, MSG_NOSIGNAL | (more ? MSG_MORE : 0));
+}
+
+/* --- who makes room for others --- */
+
+static void idle_begin(struct http_conn *c)
+{
+    if (!c->idle)
+        DL_APPEND2(c->server->idle, c, idle_prev, idle_next);
+    c->idle = true;
+}
+
+static void idle_end(struct http_conn *c)
+{
+    if (c->idle)
+        DL_DELETE2(c->server->idle, c, idle_prev, idle_next);
+    c->idle = false;
 }
 
 /* --- buffer --- */
@@ -212,6 +230,7 @@ static void first_byte(struct http_conn *c)
 static void rest(struct http_conn *c)
 {
     struct http_limits *limits = &c->server->limits;
+    idle_begin(c);
     if (watch_change(&c->watch, EPOLLIN | EPOLLRDHUP, NULL) != 0) {
         conn_close(c);
         return;
@@ -231,6 +250,7 @@ static void rest(struct http_conn *c)
 void conn_close(struct http_conn *c)
 {
     struct http_server *server = c->server;
+    idle_end(c);
     watch_stop(&c->watch);
     timer_stop(&c->timer);
     if (c->tls != NULL && c->state == CONN_IDLE)
@@ -267,6 +287,7 @@ static void linger(struct http_conn *c)
         return;
     }
     c->state = CONN_LINGER;
+    idle_begin(c);
     c->linger_end = loop_now(c->server->loop) + LINGER_MOST_MS;
     set_deadline(c, LINGER_MS);
 }
@@ -333,6 +354,7 @@ static void serve_spawn(struct http_conn *c)
 {
     c->state = CONN_BUSY;
     c->deadline = 0;
+    idle_end(c);
     struct error err;
     if (co_spawn(c->server->loop, serve, c, NULL, &err) != 0)
         conn_close(c); /* no memory for a stack */
@@ -435,6 +457,7 @@ int conn_open(struct http_server *server, int fd, const char *peer, bool may_tls
         server->conns->prev = c;
     server->conns = c;
     server->conn_count++;
+    idle_begin(c);
     set_deadline(c, server->limits.idle_timeout_ms);
     return 0;
 }

@@ -50,6 +50,7 @@ struct http_server {
     struct id_source ids;
     struct listener *listeners;
     struct http_conn *conns;
+    struct http_conn *idle; /* those without a request, the one longest without first */
     unsigned conn_count;
     unsigned busy_count;
     bool closing;
@@ -83,6 +84,8 @@ struct http_conn {
     struct http_server *server;
     struct http_conn *prev;
     struct http_conn *next;
+    struct http_conn *idle_prev, *idle_next;
+    bool idle; /* it is in the server's list of those, which is when it is not CONN_BUSY */
     int fd;
     struct tls *tls;           /* NULL: plain */
     struct tls_bridge *bridge; /* once a handler has the socket of a TLS connection … */

@@ -2,9 +2,9 @@
 
 /*
  * Accepting connections, within limits, and shutting down in an orderly way. At the limit a new one
- * takes the place of the oldest that has no request under way: who opens thousands and sends slowly
- * keeps nobody out. When all have one, the listeners are left alone until a connection ends: the
- * kernel's queue holds the others.
+ * takes the place of the one that has been without a request the longest: who opens thousands and
+ * sends slowly keeps nobody out. When all have one, the listeners are left alone until a connection
+ * ends: the kernel's queue holds the others.
  */
 
 #include "http/server.h"
@@ -160,16 +160,6 @@ static void listen_again(struct timer *timer)
         watch_change(&l->watch, EPOLLIN, NULL);
 }
 
-/* The oldest connection that has no request under way; NULL: all have. */
-static struct http_conn *oldest_idle(const struct http_server *server)
-{
-    struct http_conn *oldest = NULL;
-    for (struct http_conn *c = server->conns; c != NULL; c = c->next)
-        if (c->state != CONN_BUSY)
-            oldest = c;
-    return oldest;
-}
-
 /* 1: one more; 0: enough for now. */
 static int accept_one(struct listener *l)
 {
@@ -186,9 +176,8 @@ static int accept_one(struct listener *l)
         }
         return errno == EINTR || errno == ECONNABORTED;
     }
-    struct http_conn *idle = is_full(server) ? oldest_idle(server) : NULL;
-    if (idle != NULL)
-        conn_close(idle);
+    if (is_full(server) && server->idle != NULL)
+        conn_close(server->idle);
     if (peer.ss_family == AF_INET || peer.ss_family == AF_INET6) {
         int on = 1;
         setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
@@ -209,7 +198,7 @@ static void accept_some(struct watch *watch, uint32_t events)
 {
     struct listener *l = container_of(watch, struct listener, watch);
     for (int i = 0; i < ACCEPT_BATCH; i++) {
-        if (is_full(l->server) && oldest_idle(l->server) == NULL) {
+        if (is_full(l->server) && l->server->idle == NULL) {
             for (l = l->server->listeners; l != NULL; l = l->next)
                 watch_change(&l->watch, 0, NULL);
             return;
@@ -263,11 +252,8 @@ static void close_listeners(struct http_server *server)
 
 static void close_idle(struct http_server *server)
 {
-    for (struct http_conn *c = server->conns, *next; c != NULL; c = next) {
-        next = c->next;
-        if (c->state != CONN_BUSY)
-            conn_close(c);
-    }
+    while (server->idle != NULL)
+        conn_close(server->idle);
 }
 
 void http_server_hurry(struct http_server *server)

@@ -895,6 +895,37 @@ static void idle_connections_make_room(void **state)
     fixture_run(serve, &limits, check_idlers, NULL);
 }
 
+/* It goes by when each had its last request, not by when it came: the first one is used again and
+ * again, and those that are not go before it, in turn. */
+static void check_turns(struct fixture *f)
+{
+    enum { KEPT = 3, NEW = 6 };
+    int fds[KEPT + NEW];
+    for (size_t i = 0; i < KEPT; i++) {
+        fds[i] = raw_connect(f);
+        raw_sends(f, fds[i], "GET /peer HTTP/1.1\r\nHost: x\r\n\r\n");
+        raw_expect(f, fds[i], "yes");
+    }
+    for (size_t i = KEPT; i < KEPT + NEW; i++) {
+        raw_sends(f, fds[0], "GET /peer HTTP/1.1\r\nHost: x\r\n\r\n");
+        raw_expect(f, fds[0], "yes");
+        fds[i] = raw_connect(f);
+        raw_sends(f, fds[i], "GET /peer HTTP/1.1\r\nHost: x\r\n\r\n");
+        raw_expect(f, fds[i], "yes");
+        check_statuses(f, fds[i - KEPT + 1], ""); /* the one that was longest without */
+    }
+    raw_sends(f, fds[0], "GET /peer HTTP/1.1\r\nHost: x\r\n\r\n");
+    raw_expect(f, fds[0], "yes");
+    for (size_t i = 0; i < ARRAY_LEN(fds); i++)
+        close(fds[i]);
+}
+
+static void who_is_used_stays(void **state)
+{
+    const struct http_limits limits = {.connections_max = 3};
+    fixture_run(serve, &limits, check_turns, NULL);
+}
+
 /* --- bodies that come byte by byte --- */
 
 static int serve_whole(struct http_exchange *x, void *ctx, struct error *err)
@@ -960,6 +991,7 @@ int main(void)
         cmocka_unit_test(shutdown_lets_requests_end),
         cmocka_unit_test(connections_are_limited),
         cmocka_unit_test(idle_connections_make_room),
+        cmocka_unit_test(who_is_used_stays),
         cmocka_unit_test(bodies_keep_a_pace),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
