@@ -4,12 +4,16 @@
 
 #include "auth/issuer_config.h"
 
+#include <openssl/err.h>
 #include <openssl/evp.h>
+#include <openssl/pem.h>
+#include <openssl/x509.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "auth/auth.h"
+#include "auth/issuers.h"
 #include "auth/workspaces.h"
 #include "base/cleanup.h"
 #include "base/limits.h"
@@ -21,9 +25,9 @@ enum { LEEWAY_DEFAULT_S = 60, URL_MAX = 2048, ISSUER_NAME_MAX = 512 };
 
 /* An issuer as it stands in the configuration. */
 struct wish {
-    const char *issuer, *url, *workspace, *workspace_claim, *role_claim, *default_role;
+    const char *issuer, *url, *ca, *workspace, *workspace_claim, *role_claim, *default_role;
     yyjson_val *audience, *jwks, *algorithms, *workspaces, *roles;
-    int64_t leeway;
+    int64_t leeway, refresh, stale;
 };
 
 #define TEXT_FIELD(key, member)                                                                    \
@@ -39,6 +43,11 @@ static const struct json_field wish_fields[] = {
     {"issuer", JSON_STRING, .required = true, .offset = offsetof(struct wish, issuer)},
     {"audience", JSON_ANY, .required = true, .offset = offsetof(struct wish, audience)},
     TEXT_FIELD("jwksUrl", url),
+    TEXT_FIELD("jwksCa", ca),
+    {"jwksRefreshSeconds", JSON_INT, .offset = offsetof(struct wish, refresh), .min = 1,
+     .max = JWKS_FRESH_MAX_S},
+    {"jwksStaleSeconds", JSON_INT, .offset = offsetof(struct wish, stale), .min = 1,
+     .max = JWKS_STALE_MAX_S},
     VALUE_FIELD("jwks", JSON_OBJECT, jwks),
     VALUE_FIELD("algorithms", JSON_ARRAY, algorithms),
     {"leewaySeconds", JSON_INT, .offset = offsetof(struct wish, leeway), .min = 0,
@@ -156,6 +165,24 @@ static bool starts_with(const char *text, const char *prefix)
     return strncmp(text, prefix, strlen(prefix)) == 0;
 }
 
+/* How many certificates there are in a PEM text; 0 when one of them cannot be read. */
+static size_t jwks_authorities(const char *pem)
+{
+    size_t count = 0;
+    X509 *certificate;
+    BIO *bio = BIO_new_mem_buf(pem, -1);
+    while (bio != NULL && (certificate = PEM_read_bio_X509(bio, NULL, NULL, NULL)) != NULL) {
+        X509_free(certificate);
+        count++;
+    }
+    unsigned long problem = ERR_peek_last_error();
+    if (ERR_GET_REASON(problem) != PEM_R_NO_START_LINE) /* which is how a text ends */
+        count = 0;
+    ERR_clear_error();
+    BIO_free(bio);
+    return count;
+}
+
 /* https, or this machine: who can change the answer on the way can let himself in. */
 static bool is_url(const char *url)
 {
@@ -170,17 +197,33 @@ static bool is_url(const char *url)
     return false;
 }
 
+static int read_url(const struct wish *wish, const char *where, struct issuer *issuer,
+                    struct error *err)
+{
+    if (!is_url(wish->url))
+        return wrong(where, ".jwksUrl is no https URL, nor one of this machine", err);
+    if (wish->ca != NULL && !starts_with(wish->url, "https://"))
+        return wrong(where, ".jwksCaFile is for an https URL, and jwksUrl is none", err);
+    if (wish->ca != NULL && jwks_authorities(wish->ca) == 0)
+        return wrong(where, ".jwksCaFile holds no certificate in PEM", err);
+    if (wish->stale < wish->refresh)
+        return wrong(where, ".jwksStaleSeconds is less than jwksRefreshSeconds", err);
+    issuer->url = wish->url;
+    issuer->authorities = wish->ca;
+    issuer->refresh_ms = wish->refresh * 1000;
+    issuer->stale_ms = wish->stale * 1000;
+    return 0;
+}
+
 static int read_keys(struct arena *arena, const struct wish *wish, const char *where,
                      struct issuer *issuer, struct error *err)
 {
     if ((wish->url == NULL) == (wish->jwks == NULL))
         return wrong(where, " needs one of jwksUrl, jwksFile and jwks", err);
-    if (wish->url != NULL) {
-        issuer->url = wish->url;
-        return is_url(wish->url)
-                   ? 0
-                   : wrong(where, ".jwksUrl is no https URL, nor one of this machine", err);
-    }
+    if (wish->url != NULL)
+        return read_url(wish, where, issuer, err);
+    if (wish->ca != NULL)
+        return wrong(where, ".jwksCaFile stands beside no jwksUrl", err);
     size_t len = 0;
     char *text = yyjson_val_write(wish->jwks, 0, &len);
     if (text == NULL)
@@ -194,8 +237,11 @@ static int read_keys(struct arena *arena, const struct wish *wish, const char *w
 static int read_issuer(struct arena *arena, yyjson_val *object, const char *where,
                        struct issuer *issuer, struct error *err)
 {
-    struct wish wish = {
-        .workspace = WORKSPACE_DEFAULT, .role_claim = "role", .leeway = LEEWAY_DEFAULT_S};
+    struct wish wish = {.workspace = WORKSPACE_DEFAULT,
+                        .role_claim = "role",
+                        .leeway = LEEWAY_DEFAULT_S,
+                        .refresh = JWKS_FRESH_S,
+                        .stale = JWKS_STALE_S};
     if (json_read(arena, object, where, wish_fields, ARRAY_LEN(wish_fields), &wish, err) < 0)
         return -1;
     if (wish.issuer[0] == '\0' || strlen(wish.issuer) > ISSUER_NAME_MAX ||

@@ -20,8 +20,10 @@ struct claim_map {
 struct issuer {
     const char *name; /* iss */
     struct jwt_rules rules;
-    unsigned algorithms; /* 1 << enum jwt_algorithm */
-    const char *url;     /* NULL: the keys came with the configuration */
+    unsigned algorithms;     /* 1 << enum jwt_algorithm */
+    const char *url;         /* NULL: the keys came with the configuration */
+    const char *authorities; /* in PEM: whom to believe that it is that URL; NULL: the machine's */
+    int64_t refresh_ms, stale_ms; /* when keys are fetched anew, and until when old ones count */
     const char *workspace;
     const char *workspace_claim; /* NULL: everybody is in `workspace` */
     struct claim_map workspaces; /* empty: the claim is the workspace's name */
@@ -31,6 +33,7 @@ struct issuer {
 
     struct jwks *keys; /* NULL: not fetched yet */
     int64_t asked_ms;  /* when the URL was asked last, by the monotonic clock; 0: never */
+    int64_t had_ms;    /* when it gave keys */
     int64_t calm_ms;   /* when it may be asked JWKS_BURST times again, as in auth/throttle.h */
     bool fetching;
     struct co_cond fetched;

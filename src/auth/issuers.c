@@ -30,17 +30,24 @@ int issuers_check(struct slice config, struct error *err)
     return 0;
 }
 
-/* Keys that were fetched stay good for the same URL. */
+static bool same_text(const char *a, const char *b)
+{
+    return a == b || (a != NULL && b != NULL && strcmp(a, b) == 0);
+}
+
+/* Keys that were fetched stay good for the same URL, if the same is believed of it. */
 static void inherit(struct issuers *issuers, struct issuers *old)
 {
     for (size_t i = 0; old != NULL && i < issuers->count; i++) {
         struct issuer *issuer = &issuers->items[i];
         struct issuer *before = issuers_find(old, issuer->name);
         if (before == NULL || before->url == NULL || issuer->url == NULL ||
-            strcmp(before->url, issuer->url) != 0 || before->fetching)
+            strcmp(before->url, issuer->url) != 0 ||
+            !same_text(before->authorities, issuer->authorities) || before->fetching)
             continue;
         issuer->keys = before->keys;
         issuer->asked_ms = before->asked_ms;
+        issuer->had_ms = before->had_ms;
         issuer->calm_ms = before->calm_ms;
         before->keys = NULL;
     }
@@ -71,10 +78,29 @@ static int64_t monotonic_ms(void)
     return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
+/* They are to be fetched anew: after a failure soon, but not as often as tokens come. */
 static bool is_old(const struct issuer *issuer)
 {
-    return issuer->keys != NULL && issuer->url != NULL && !issuer->fetching &&
-           monotonic_ms() - issuer->asked_ms >= JWKS_FRESH_S * 1000;
+    int64_t now = monotonic_ms(), failed_ms = JWKS_RETRY_S * 1000;
+    if (issuer->keys == NULL || issuer->url == NULL || issuer->fetching ||
+        now - issuer->had_ms < issuer->refresh_ms)
+        return false;
+    return now - issuer->asked_ms >=
+           (issuer->refresh_ms < failed_ms ? issuer->refresh_ms : failed_ms);
+}
+
+/* An issuer that cannot be asked any more cannot take a key back, either: the last ones do not
+ * count for ever. What is remembered of tokens goes with them. */
+static void drop_stale(struct auth *auth, struct issuer *issuer)
+{
+    if (issuer->keys == NULL || issuer->url == NULL ||
+        monotonic_ms() - issuer->had_ms < issuer->stale_ms)
+        return;
+    log_warn("the keys of the issuer %s count no more: they could not be had for %lld s",
+             issuer->name, (long long)(issuer->stale_ms / 1000));
+    jwks_free(issuer->keys);
+    issuer->keys = NULL;
+    token_cache_clear(&auth->verified);
 }
 
 /* Whether strangers may have it asked once more. */
@@ -96,7 +122,8 @@ static void fetch_keys(struct auth *auth, struct issuer *issuer)
     size_t len = 0;
     issuer->fetching = true;
     issuer->asked_ms = monotonic_ms();
-    if (auth->fetch(auth->fetch_ctx, issuer->url, JWKS_MAX, &body, &len, &err) < 0 ||
+    if (auth->fetch(auth->fetch_ctx, issuer->url, issuer->authorities, JWKS_MAX, &body, &len,
+                    &err) < 0 ||
         jwks_parse((struct slice){body, len}, false, &fresh, &err) < 0)
         log_warn("the keys of the issuer %s %s: %s", issuer->name,
                  issuer->keys == NULL ? "cannot be had" : "stay as they are", err.message);
@@ -107,6 +134,7 @@ static void fetch_keys(struct auth *auth, struct issuer *issuer)
             token_cache_clear(&auth->verified);
         jwks_free(issuer->keys);
         issuer->keys = fresh;
+        issuer->had_ms = issuer->asked_ms;
     }
     issuer->fetching = false;
     co_cond_wake_all(&issuer->fetched);
@@ -152,12 +180,15 @@ static void await_keys(struct auth *auth, struct issuer *issuer)
 void auth_refresh_issuers(struct auth *auth, int64_t now_ms)
 {
     struct issuers *issuers = auth->issuers;
-    if (issuers == NULL || now_ms - issuers->looked_ms < LOOK_MS)
+    /* The clock may have been set back. */
+    if (issuers == NULL || llabs(now_ms - issuers->looked_ms) < LOOK_MS)
         return;
     issuers->looked_ms = now_ms;
-    for (size_t i = 0; i < issuers->count; i++)
+    for (size_t i = 0; i < issuers->count; i++) {
+        drop_stale(auth, &issuers->items[i]);
         if (is_old(&issuers->items[i]))
             refresh_keys(auth, &issuers->items[i]);
+    }
 }
 
 /* NULL: there is none, with the error. */

@@ -156,6 +156,8 @@ struct webhook *webhook_new(struct loop *loop, bool allow_private, struct error 
 
 void webhook_stop(struct webhook *w)
 {
+    if (w == NULL)
+        return;
     atomic_store(&w->stopped, true);
 }
 
@@ -402,7 +404,7 @@ static void post_run(void *arg)
 
 struct fetch {
     struct webhook *webhook;
-    const char *url;
+    const struct webhook_get *get;
     struct buf body;
     struct error err;
     int rc;
@@ -424,7 +426,7 @@ static int fetch_goes_on(void *arg, curl_off_t a, curl_off_t b, curl_off_t c, cu
 static void set_fetch_options(struct fetch *fetch, CURL *handle)
 {
     const struct curl *curl = &fetch->webhook->curl;
-    curl->easy_setopt(handle, CURLOPT_URL, fetch->url);
+    curl->easy_setopt(handle, CURLOPT_URL, fetch->get->url);
     curl->easy_setopt(handle, CURLOPT_PROTOCOLS_STR, "http,https");
     curl->easy_setopt(handle, CURLOPT_FOLLOWLOCATION, 0L);
     curl->easy_setopt(handle, CURLOPT_PROXY, "");
@@ -439,6 +441,20 @@ static void set_fetch_options(struct fetch *fetch, CURL *handle)
     curl->easy_setopt(handle, CURLOPT_XFERINFODATA, fetch);
 }
 
+/* Set before a name is looked up: a library that does not know the option must not fall back to
+ * whoever the machine believes. */
+static CURLcode set_authorities(struct fetch *fetch, CURL *handle)
+{
+    const struct curl *curl = &fetch->webhook->curl;
+    const char *pem = fetch->get->authorities;
+    if (pem == NULL)
+        return CURLE_OK;
+    struct curl_blob blob = {.data = (void *)pem, .len = strlen(pem), .flags = CURL_BLOB_COPY};
+    CURLcode code = curl->easy_setopt(handle, CURLOPT_CAINFO_BLOB, &blob);
+    /* The folder of the machine's own would be looked into as well. */
+    return code == CURLE_OK ? curl->easy_setopt(handle, CURLOPT_CAPATH, NULL) : code;
+}
+
 static void fetch_run(void *arg)
 {
     struct fetch *fetch = arg;
@@ -450,7 +466,9 @@ static void fetch_run(void *arg)
         return;
     }
     set_fetch_options(fetch, handle);
-    CURLcode code = curl->easy_perform(handle);
+    CURLcode code = set_authorities(fetch, handle);
+    if (code == CURLE_OK)
+        code = curl->easy_perform(handle);
     curl->easy_getinfo(handle, CURLINFO_RESPONSE_CODE, &status);
     curl->easy_cleanup(handle);
     if (fetch->body.failed)
@@ -464,12 +482,12 @@ static void fetch_run(void *arg)
             error_set(&fetch->err, ERROR_UNAVAILABLE, "the answer has the status %ld", status);
 }
 
-int webhook_fetch(struct webhook *w, const char *url, size_t max, char **ret_body, size_t *ret_len,
-                  struct error *err)
+int webhook_fetch(struct webhook *w, const struct webhook_get *get, char **ret_body,
+                  size_t *ret_len, struct error *err)
 {
     if (make_loaded(w, err) < 0)
         return -1;
-    struct fetch fetch = {.webhook = w, .url = url, .body = BUF_INIT(max)};
+    struct fetch fetch = {.webhook = w, .get = get, .body = BUF_INIT(get->max)};
     workers_run(w->workers, fetch_run, &fetch);
     if (fetch.rc < 0) {
         buf_release(&fetch.body);

@@ -22,7 +22,7 @@ struct webhook;
 
 /* allow_private: any address may be called. */
 struct webhook *webhook_new(struct loop *loop, bool allow_private, struct error *err);
-/* From now on every call fails, those under way within a second. */
+/* From now on every call fails, those under way within a second. NULL is fine. */
 void webhook_stop(struct webhook *webhook);
 void webhook_free(struct webhook *webhook); /* NULL is fine */
 
@@ -46,8 +46,14 @@ int webhook_send(struct webhook *webhook, const struct webhook_call *call, int *
  * CALLBACK_REFUSED, UNAVAILABLE, TIMEOUT. */
 int webhook_post(struct webhook *webhook, const char *url, struct slice json, struct error *err);
 
-/* GETs what the operator named, who may name any address; no redirect leads elsewhere. *ret_body,
- * NUL-terminated, is to be freed. UNAVAILABLE (any status but 200, too), TIMEOUT, PAYLOAD_TOO_LARGE
- * over max. */
-int webhook_fetch(struct webhook *webhook, const char *url, size_t max, char **ret_body,
+/* What the operator named, who may name any address; no redirect leads elsewhere. */
+struct webhook_get {
+    const char *url;
+    const char *authorities; /* in PEM: they alone are believed; NULL: those of the machine */
+    size_t max;              /* bytes of an answer */
+};
+
+/* GETs it. *ret_body, NUL-terminated, is to be freed. UNAVAILABLE (any status but 200, too),
+ * TIMEOUT, PAYLOAD_TOO_LARGE over max. */
+int webhook_fetch(struct webhook *webhook, const struct webhook_get *get, char **ret_body,
                   size_t *ret_len, struct error *err);

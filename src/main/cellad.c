@@ -62,6 +62,7 @@ struct cellad {
     struct sandboxes *sandboxes;
     struct code *code;
     struct webhook *webhook;
+    struct webhook *key_fetcher; /* of issuers' keys; NULL: none were asked for */
     struct http_server *server;
     struct http_server *figures; /* of --metrics-listen; NULL: there is none */
     bool metrics_listen;
@@ -118,6 +119,7 @@ static void shut_down(void *arg)
     sandboxes_close_ports(d->sandboxes);
     port_doors_wait(d->doors);
     webhook_stop(d->webhook);
+    webhook_stop(d->key_fetcher);
     exporter_stop(d->exporter);
     sandboxes_stop_all(d->sandboxes);
     loop_stop(d->loop);
@@ -176,8 +178,14 @@ static void hurry_up(struct cellad *d)
 static int fetch_keys(void *ctx, const char *url, size_t max, char **ret_body, size_t *ret_len,
                       struct error *err)
 {
-    const struct cellad *d = ctx;
-    return webhook_fetch(d->webhook, url, max, ret_body, ret_len, err);
+    struct cellad *d = ctx;
+    const struct webhook_get get = {url, authorities, max};
+    if (d->key_fetcher == NULL && (d->key_fetcher = webhook_new(d->loop, true, err)) == NULL)
+        return -1;
+    uint64_t begun = meter_now();
+    int rc = webhook_fetch(d->key_fetcher, &get, ret_body, ret_len, err);
+    meter_took(d->meters, METER_CALL_JWKS, begun);
+    return rc;
 }
 
 /* The same for whose tokens are trusted. */
@@ -473,6 +481,7 @@ int cellad_main(int argc, char **argv)
     sandboxes_free(d.sandboxes);
     port_doors_free(d.doors);
     webhook_free(d.webhook);
+    webhook_free(d.key_fetcher);
     exporter_free(d.exporter);
     auth_free(d.auth);
     store_close(d.store);

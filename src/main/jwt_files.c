@@ -2,7 +2,8 @@
 
 /*
  * Files are read by root, so that secrets in them (keys for HS256) can be root's alone; "jwksFile"
- * becomes "jwks" on the way. What is wrong is told here, before anything is started.
+ * becomes "jwks" on the way, "jwksCaFile" "jwksCa". What is wrong is told here, before anything is
+ * started.
  */
 
 #include "main/jwt_files.h"
@@ -53,6 +54,24 @@ static int inline_file(struct arena *arena, yyjson_mut_doc *doc, yyjson_mut_val 
     return 0;
 }
 
+/* The same for "jwksCaFile", whose text becomes "jwksCa". */
+static int inline_authorities(struct arena *arena, yyjson_mut_doc *doc, yyjson_mut_val *issuer,
+                              struct error *err)
+{
+    yyjson_mut_val *name = yyjson_mut_obj_remove_key(issuer, "jwksCaFile");
+    _cleanup_buf_ struct buf text = BUF_INIT(JWKS_MAX);
+    if (name == NULL)
+        return 0;
+    if (!yyjson_mut_is_str(name) || yyjson_mut_obj_get(issuer, "jwksCa") != NULL)
+        return error_set(err, ERROR_INVALID_ARGUMENT,
+                         "jwksCaFile is no text, or stands beside a jwksCa");
+    if (read_file(yyjson_mut_get_str(name), &text, err) < 0)
+        return -1;
+    const char *pem = arena_dup(arena, text.len > 0 ? text.data : "", text.len);
+    yyjson_mut_obj_add_strn(doc, issuer, "jwksCa", pem, text.len);
+    return 0;
+}
+
 static int bundle(const char *path, struct arena *arena, struct slice *ret_text, struct error *err)
 {
     _cleanup_wipe_ struct buf text = BUF_INIT(JWKS_MAX);
@@ -67,7 +86,8 @@ static int bundle(const char *path, struct arena *arena, struct slice *ret_text,
     yyjson_mut_val *list = yyjson_mut_obj_get(yyjson_mut_doc_get_root(doc), "issuers");
     yyjson_mut_arr_foreach(list, i, count, issuer)
     {
-        if (yyjson_mut_is_obj(issuer) && inline_file(arena, doc, issuer, err) < 0)
+        if (yyjson_mut_is_obj(issuer) && (inline_file(arena, doc, issuer, err) < 0 ||
+                                          inline_authorities(arena, doc, issuer, err) < 0))
             return -1;
     }
     struct slice whole = json_write(arena, doc, false);
