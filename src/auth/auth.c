@@ -153,6 +153,7 @@ void auth_free(struct auth *auth)
     auth_forget_secrets(auth, NULL);
     auth_forget_cas(auth);
     auth_forget_generations(auth);
+    auth_forget_grants(auth);
     token_cache_clear(&auth->verified);
     issuers_unref(auth->issuers);
     throttle_release(&auth->throttle);

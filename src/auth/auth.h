@@ -47,6 +47,9 @@ enum scope {
 /* What the name of a caller begins with who has a JWT of somebody else's: no key's name can. */
 #define JWT_NAME_PREFIX "jwt:"
 
+/* An outside issuer, for short: the beginning of a hash of its name, in hexadecimal digits. */
+enum { ISSUER_TAG_LEN = 8 };
+
 struct principal {
     char name[64]; /* of the key: createdBy */
     char workspace[64];
@@ -54,7 +57,8 @@ struct principal {
     char key_id[16];    /* "" for anonymous */
     int64_t expires_ms; /* of the key or token; 0: never */
     bool by_token;
-    bool by_jwt;      /* of an outside issuer; key_id then stands for its subject */
+    bool by_jwt;                     /* of an outside issuer; key_id then stands for its subject */
+    char issuer[ISSUER_TAG_LEN + 1]; /* which one; "": none has to do with it */
     char sandbox[32]; /* the id of the one sandbox that the token is bound to; "": to none */
 };
 

@@ -4,7 +4,9 @@
 
 #include "auth/box_token.h"
 
+#include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -12,7 +14,10 @@
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
 
+#include "auth/sandbox_token.h"
 #include "auth/state.h"
+#include "base/limits.h"
+#include "base/timetext.h"
 
 enum { SHA256_SIZE = 32, SIGNATURE_LEN = 43 }; /* unpadded base64 of 32 bytes */
 
@@ -27,15 +32,124 @@ static void to_hex(const unsigned char *bytes, size_t len, char *out)
     *out = '\0';
 }
 
-void auth_box_token(const struct auth *auth, const char *sandbox_id, char out[BOX_TOKEN_SIZE])
+/* Until when, and by whose word; ends_s 0: for as long as the sandbox lives. */
+struct grant {
+    int64_t ends_s;
+    char issuer[ISSUER_TAG_LEN + 1];
+};
+
+static void derive(const struct auth *auth, enum box_door door, const char *sandbox_id,
+                   const struct grant *grant, char out[BOX_TOKEN_SIZE])
 {
     unsigned char mac[EVP_MAX_MD_SIZE];
-    char text[64];
+    char text[160];
     unsigned len = 0;
-    int n = snprintf(text, sizeof(text), "box/%.40s", sandbox_id);
+    int64_t generation = auth_token_generation(auth, sandbox_id);
+    int n = snprintf(text, sizeof(text), "box/%s%.40s", door == BOX_TRAFFIC ? "traffic/" : "",
+                     sandbox_id);
+    if (generation > 0)
+        n += snprintf(text + n, sizeof(text) - (size_t)n, "/generation/%" PRId64, generation);
+    if (grant->ends_s > 0)
+        n += snprintf(text + n, sizeof(text) - (size_t)n, "/until/%" PRId64 "/%s", grant->ends_s,
+                      grant->issuer);
     HMAC(EVP_sha256(), auth->token_secret, sizeof(auth->token_secret), (unsigned char *)text,
          (size_t)n, mac, &len);
     to_hex(mac, SHA256_SIZE, out);
+    if (grant->ends_s > 0)
+        snprintf(out + BOX_TOKEN_LEN, BOX_TOKEN_SIZE - BOX_TOKEN_LEN, "%0*" PRIx64 "%s",
+                 BOX_TOKEN_END_LEN, (uint64_t)grant->ends_s, grant->issuer);
+}
+
+static bool counts(const struct auth *auth, const struct grant *grant)
+{
+    return grant->ends_s == 0 ||
+           (time_now_ms() / 1000 < grant->ends_s && auth_trusts(auth, grant->issuer));
+}
+
+/* --- those with an end --- */
+
+struct box_grants {
+    char sandbox_id[SANDBOX_ID_LEN + 1];
+    struct grant items[BOX_GRANTS_MAX]; /* ends_s 0: nothing */
+    unsigned next;
+    UT_hash_handle hh;
+};
+
+void auth_forget_grants(struct auth *auth)
+{
+    while (auth->grants != NULL) {
+        struct box_grants *oldest = auth->grants;
+        HASH_DEL(auth->grants, oldest);
+        free(oldest);
+    }
+}
+
+static struct box_grants *grants_of(const struct auth *auth, const char *sandbox_id)
+{
+    struct box_grants *grants;
+    HASH_FIND_STR(auth->grants, sandbox_id, grants);
+    return grants;
+}
+
+static struct box_grants *make_grants(struct auth *auth, const char *sandbox_id)
+{
+    struct box_grants *grants = calloc(1, sizeof(*grants)), *oldest = auth->grants;
+    if (grants == NULL)
+        return NULL;
+    if (HASH_COUNT(auth->grants) >= BOX_GRANTED_MAX) {
+        HASH_DEL(auth->grants, oldest);
+        free(oldest);
+    }
+    snprintf(grants->sandbox_id, sizeof(grants->sandbox_id), "%s", sandbox_id);
+    HASH_ADD_STR(auth->grants, sandbox_id, grants);
+    return grants;
+}
+
+/* Without memory an address that is signed with it is refused, and nothing else. */
+static void remember(struct auth *auth, const char *sandbox_id, const struct grant *grant)
+{
+    struct box_grants *grants = grants_of(auth, sandbox_id);
+    if (grants == NULL && (grants = make_grants(auth, sandbox_id)) == NULL)
+        return;
+    for (size_t i = 0; i < BOX_GRANTS_MAX; i++)
+        if (grants->items[i].ends_s == grant->ends_s &&
+            strcmp(grants->items[i].issuer, grant->issuer) == 0)
+            return;
+    grants->items[grants->next++ % BOX_GRANTS_MAX] = *grant;
+}
+
+void auth_box_token(struct auth *auth, enum box_door door, const char *sandbox_id,
+                    const struct principal *by, char out[BOX_TOKEN_SIZE])
+{
+    struct grant grant = {0};
+    if (by != NULL && by->issuer[0] != '\0') {
+        grant.ends_s = by->expires_ms / 1000;
+        memcpy(grant.issuer, by->issuer, sizeof(grant.issuer));
+        if (door == BOX_INSIDE)
+            remember(auth, sandbox_id, &grant);
+    }
+    derive(auth, door, sandbox_id, &grant, out);
+}
+
+/* The end that a token says it has; false: it has no token's form. */
+static bool read_grant(const char *token, struct grant *ret_grant)
+{
+    size_t len = strlen(token);
+    struct grant grant = {0};
+    if (strspn(token, hex_digits) != len)
+        return false;
+    if (len != BOX_TOKEN_LEN) {
+        char end[BOX_TOKEN_END_LEN + 1] = "";
+        if (len != BOX_TOKEN_SIZE - 1)
+            return false;
+        memcpy(end, token + BOX_TOKEN_LEN, BOX_TOKEN_END_LEN);
+        memcpy(grant.issuer, token + BOX_TOKEN_LEN + BOX_TOKEN_END_LEN, ISSUER_TAG_LEN);
+        grant.ends_s = strtoll(end, NULL, 16);
+        if (grant.ends_s == 0)
+            return false;
+    }
+    *ret_grant = grant;
+    return true;
 }
 
 static int64_t monotonic_ms(void)
@@ -62,20 +176,29 @@ int auth_box_refuse(struct auth *auth, const char *peer, const char *what, struc
     return rc < 0 ? -1 : error_set(err, ERROR_UNAUTHORIZED, "%s", what);
 }
 
-int auth_box_check(struct auth *auth, const char *sandbox_id, const char *token, const char *peer,
-                   struct error *err)
+int auth_box_check(struct auth *auth, enum box_door door, const char *sandbox_id, const char *token,
+                   const char *peer, struct error *err)
 {
     char right[BOX_TOKEN_SIZE];
+    struct grant grant;
     if (auth->open)
         return 0;
     if (token == NULL || token[0] == '\0')
         return error_set(err, ERROR_UNAUTHORIZED,
                          "the sandbox asks for its access token: send it as X-Access-Token");
-    auth_box_token(auth, sandbox_id, right);
+    if (!read_grant(token, &grant))
+        return auth_box_refuse(auth, peer, "X-Access-Token is not this sandbox's", err);
+    derive(auth, door, sandbox_id, &grant, right);
     /* Nobody guesses 256 bits: one who is right is let in however many were wrong before. */
-    if (strlen(token) == sizeof(right) - 1 && CRYPTO_memcmp(token, right, sizeof(right) - 1) == 0)
-        return 0;
-    return auth_box_refuse(auth, peer, "X-Access-Token is not this sandbox's", err);
+    if (CRYPTO_memcmp(token, right, strlen(right)) != 0)
+        return auth_box_refuse(auth, peer, "X-Access-Token is not this sandbox's", err);
+    if (!counts(auth, &grant))
+        return error_set(err, ERROR_UNAUTHORIZED,
+                         "X-Access-Token has ended with the JWT that it was made for: connect to "
+                         "the sandbox again");
+    if (grant.ends_s > 0 && door == BOX_INSIDE)
+        remember(auth, sandbox_id, &grant);
+    return 0;
 }
 
 bool auth_signature_has_form(const char *signature)
@@ -84,14 +207,12 @@ bool auth_signature_has_form(const char *signature)
            strlen(signature) == AUTH_SIGNATURE_PREFIX + SIGNATURE_LEN;
 }
 
-bool auth_box_signed(const struct auth *auth, const char *sandbox_id, const char *text,
-                     const char *expires, const char *signature)
+static bool is_signed(const char *token, const char *text, const char *expires,
+                      const char *signature)
 {
-    char token[BOX_TOKEN_SIZE];
     unsigned char hash[EVP_MAX_MD_SIZE], base64[EVP_MAX_MD_SIZE * 2];
     EVP_MD_CTX *md = EVP_MD_CTX_new();
     unsigned len = 0;
-    auth_box_token(auth, sandbox_id, token);
     bool good = md != NULL && EVP_DigestInit_ex(md, EVP_sha256(), NULL) == 1 &&
                 EVP_DigestUpdate(md, text, strlen(text)) == 1 &&
                 EVP_DigestUpdate(md, ":", 1) == 1 &&
@@ -104,8 +225,29 @@ bool auth_box_signed(const struct auth *auth, const char *sandbox_id, const char
     if (!good)
         return false;
     EVP_EncodeBlock(base64, hash, SHA256_SIZE);
-    return auth_signature_has_form(signature) &&
-           CRYPTO_memcmp(signature + AUTH_SIGNATURE_PREFIX, base64, SIGNATURE_LEN) == 0;
+    return CRYPTO_memcmp(signature + AUTH_SIGNATURE_PREFIX, base64, SIGNATURE_LEN) == 0;
+}
+
+bool auth_box_signed(const struct auth *auth, const char *sandbox_id, const char *text,
+                     const char *expires, const char *signature)
+{
+    static const struct grant none = {0};
+    char token[BOX_TOKEN_SIZE];
+    if (!auth_signature_has_form(signature))
+        return false;
+    derive(auth, BOX_INSIDE, sandbox_id, &none, token);
+    if (is_signed(token, text, expires, signature))
+        return true;
+    const struct box_grants *grants = grants_of(auth, sandbox_id);
+    for (size_t i = 0; grants != NULL && i < BOX_GRANTS_MAX; i++) {
+        const struct grant *grant = &grants->items[i];
+        if (grant->ends_s == 0 || !counts(auth, grant))
+            continue;
+        derive(auth, BOX_INSIDE, sandbox_id, grant, token);
+        if (is_signed(token, text, expires, signature))
+            return true;
+    }
+    return false;
 }
 
 /* --- keys --- */

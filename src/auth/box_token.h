@@ -6,21 +6,38 @@
  * Scalebox's clients are given one when they make a sandbox, and show it with every call into it.
  *
  * A token is derived from the server's secret and the sandbox's id, so there is nothing to store;
- * it lives exactly as long as the sandbox, and a clone has another one.
+ * it lives exactly as long as the sandbox, and a clone has another one. Revoking the tokens that
+ * are bound to the sandbox (auth/sandbox_token.h) makes all of these worthless, too.
+ *
+ * Who shows a JWT of somebody else's is given one that ends with that JWT, and with the trust in
+ * its issuer: both are written behind the digits, and signed with them. An address that was signed
+ * with such a token does not tell its end, so those that were handed out are remembered, a few of
+ * each sandbox, by this process alone: after a restart such an address is refused until the token
+ * was handed out or shown again.
  */
 
 #include <stdbool.h>
 
 #include "auth/auth.h"
 
-enum { BOX_TOKEN_SIZE = 65 }; /* 64 hexadecimal digits */
+/* Hexadecimal digits: of the token, of its end in Unix seconds, and of who has issued the JWT. */
+enum { BOX_TOKEN_LEN = 64, BOX_TOKEN_END_LEN = 10 };
+enum { BOX_TOKEN_SIZE = BOX_TOKEN_LEN + BOX_TOKEN_END_LEN + ISSUER_TAG_LEN + 1 };
 
-void auth_box_token(const struct auth *auth, const char *sandbox_id, char out[BOX_TOKEN_SIZE]);
+/* What it opens. */
+enum box_door {
+    BOX_INSIDE,  /* files and processes */
+    BOX_TRAFFIC, /* ports */
+};
+
+/* For `by`, whose it is to give on; NULL: the sandbox's own, without an end. */
+void auth_box_token(struct auth *auth, enum box_door door, const char *sandbox_id,
+                    const struct principal *by, char out[BOX_TOKEN_SIZE]);
 
 /* UNAUTHORIZED unless the token (NULL: none) is the sandbox's; wrong ones are counted as wrong keys
  * are, TOO_MANY_ATTEMPTS. */
-int auth_box_check(struct auth *auth, const char *sandbox_id, const char *token, const char *peer,
-                   struct error *err);
+int auth_box_check(struct auth *auth, enum box_door door, const char *sandbox_id, const char *token,
+                   const char *peer, struct error *err);
 
 /* Whether `signature` is "v1_" and the unpadded base64 of the SHA-256 of "<text>:<token>", or (with
  * an expiry) of "<text>:<token>:<expires>": how E2B's clients sign addresses. */

@@ -234,6 +234,15 @@ static int read_keys(struct arena *arena, const struct wish *wish, const char *w
     return rc < 0 ? error_prefix(err, "%s.jwks", where) : 0;
 }
 
+static void make_tag(const char *name, char out[ISSUER_TAG_LEN + 1])
+{
+    unsigned char digest[EVP_MAX_MD_SIZE];
+    if (EVP_Digest(name, strlen(name), digest, NULL, EVP_sha256(), NULL) != 1)
+        abort(); /* out of memory */
+    snprintf(out, ISSUER_TAG_LEN + 1, "%02x%02x%02x%02x", digest[0], digest[1], digest[2],
+             digest[3]);
+}
+
 static int read_issuer(struct arena *arena, yyjson_val *object, const char *where,
                        struct issuer *issuer, struct error *err)
 {
@@ -248,6 +257,7 @@ static int read_issuer(struct arena *arena, yyjson_val *object, const char *wher
         strcmp(wish.issuer, OWN_ISSUER) == 0)
         return wrong(where, ".issuer is empty, too long, or this server's own (\"cella\")", err);
     issuer->name = wish.issuer;
+    make_tag(wish.issuer, issuer->tag);
     issuer->rules.leeway_s = wish.leeway;
     issuer->workspace = wish.workspace;
     issuer->workspace_claim = wish.workspace_claim;
@@ -424,6 +434,7 @@ int issuer_principal(const struct issuer *issuer, yyjson_val *claims,
              workspace_canonical(workspace));
     name_caller(yyjson_get_str(subject), principal.name);
     identify(issuer->name, yyjson_get_str(subject), principal.key_id);
+    memcpy(principal.issuer, issuer->tag, sizeof(principal.issuer));
     *ret_principal = principal;
     return 0;
 }

@@ -19,6 +19,7 @@ struct claim_map {
 
 struct issuer {
     const char *name; /* iss */
+    char tag[ISSUER_TAG_LEN + 1];
     struct jwt_rules rules;
     unsigned algorithms;     /* 1 << enum jwt_algorithm */
     const char *url;         /* NULL: the keys came with the configuration */

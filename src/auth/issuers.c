@@ -69,6 +69,14 @@ int auth_set_issuers(struct auth *auth, struct slice config, struct loop *loop, 
     return 0;
 }
 
+bool auth_trusts(const struct auth *auth, const char *tag)
+{
+    for (size_t i = 0; auth->issuers != NULL && i < auth->issuers->count; i++)
+        if (strcmp(auth->issuers->items[i].tag, tag) == 0)
+            return true;
+    return false;
+}
+
 /* --- keys from a URL --- */
 
 static int64_t monotonic_ms(void)

@@ -89,6 +89,7 @@ int auth_sandbox_token(const struct auth *auth, struct arena *arena, const struc
         .expires_s = ends_s,
         .sandbox = request->sandbox_id,
         .generation = auth_token_generation(auth, request->sandbox_id),
+        .issuer = by->issuer,
     };
     *ret_token = auth_token_issue(auth, arena, &claims);
     *ret_expires_ms = ends_s * 1000;

@@ -42,8 +42,9 @@ struct auth {
     struct token_generation *generations; /* sandbox_token.c's, by sandbox */
     unsigned char seal_key[SEAL_KEY_SIZE];
     struct token_cache verified;
-    struct issuers *issuers; /* NULL: nobody else is trusted */
-    struct loop *loop;       /* where their keys are fetched, and how */
+    struct box_grants *grants; /* box_token.c's, by sandbox */
+    struct issuers *issuers;   /* NULL: nobody else is trusted */
+    struct loop *loop;         /* where their keys are fetched, and how */
     issuer_fetch *fetch;
     void *fetch_ctx;
     EVP_MD *sha256; /* for the key of every request: finding it anew takes longer than the hash */
@@ -61,6 +62,9 @@ void auth_forget_secrets(struct auth *auth, const char *workspace);
 int auth_load_cas(struct auth *auth, struct error *err);
 void auth_forget_cas(struct auth *auth);
 
+/* box_token.c */
+void auth_forget_grants(struct auth *auth);
+
 /* sandbox_token.c */
 int auth_load_generations(struct auth *auth, struct error *err);
 void auth_forget_generations(struct auth *auth);
@@ -73,7 +77,8 @@ int auth_insert_workspace(struct auth *auth, const struct store_workspace *row, 
 enum verdict { VERDICT_RIGHT, VERDICT_OVER, VERDICT_WRONG };
 
 /* token.c: what a token says, without regard to whether its key still lives. One whose maker had no
- * key (a JWT) has no key_id, but name and workspace. Sets the error unless it is right. */
+ * key (a JWT) has no key_id, but a name. The workspace is the one that it was made for. Sets the
+ * error unless it is right. */
 enum verdict auth_judge_token(const struct auth *auth, const char *token,
                               struct principal *ret_principal, struct error *err);
 
@@ -81,5 +86,7 @@ enum verdict auth_judge_token(const struct auth *auth, const char *token,
  * issuers. Sets the error unless it is right; may wait for keys. */
 enum verdict auth_judge_jwt(struct auth *auth, const char *token, struct principal *ret_principal,
                             int64_t *ret_ends_ms, struct error *err);
+/* Whether the issuer of that tag (struct principal) is one of those who are trusted now. */
+bool auth_trusts(const struct auth *auth, const char *tag);
 /* Has keys that are old fetched anew, beside whatever goes on. Cheap, for every request. */
 void auth_refresh_issuers(struct auth *auth, int64_t now_ms);

@@ -22,7 +22,7 @@
 enum { CLOCK_LEEWAY_S = 60, TOKEN_ID_LEN = 20 };
 
 struct claims {
-    const char *iss, *aud, *sub, *workspace, *scope, *jti, *sandbox;
+    const char *iss, *aud, *sub, *workspace, *scope, *jti, *sandbox, *issuer;
     int64_t iat, nbf, exp, generation;
 };
 
@@ -47,6 +47,7 @@ static const struct json_field claim_fields[] = {
     TIME_CLAIM(nbf),
     TIME_CLAIM(exp),
     {"sandbox", JSON_STRING, .offset = offsetof(struct claims, sandbox)},
+    {"issuer", JSON_STRING, .offset = offsetof(struct claims, issuer)},
     {"generation", JSON_INT, .offset = offsetof(struct claims, generation), .min = 0,
      .max = INT64_MAX},
 };
@@ -82,6 +83,8 @@ const char *auth_token_issue(const struct auth *auth, struct arena *arena,
         yyjson_mut_obj_add_str(doc, root, "sandbox", claims->sandbox);
         yyjson_mut_obj_add_int(doc, root, "generation", claims->generation);
     }
+    if (claims->issuer != NULL && claims->issuer[0] != '\0')
+        yyjson_mut_obj_add_str(doc, root, "issuer", claims->issuer);
     return jws_sign(arena, secret_of(auth), json_write(arena, doc, false));
 }
 
@@ -117,6 +120,10 @@ static enum verdict open_token(const struct auth *auth, const char *token, const
                   now >= claims.exp ? "has expired" : "is not valid yet");
         return VERDICT_OVER;
     }
+    if (claims.issuer != NULL && !auth_trusts(auth, claims.issuer)) {
+        error_set(err, ERROR_UNAUTHORIZED, "whose token this was made with is trusted no more");
+        return VERDICT_OVER;
+    }
     *ret_claims = (struct token_claims){
         .id = claims.jti,
         .audience = claims.aud,
@@ -127,6 +134,7 @@ static enum verdict open_token(const struct auth *auth, const char *token, const
         .expires_s = claims.exp,
         .sandbox = claims.sandbox,
         .generation = claims.generation,
+        .issuer = claims.issuer,
     };
     return VERDICT_RIGHT;
 }
@@ -151,10 +159,12 @@ enum verdict auth_judge_token(const struct auth *auth, const char *token,
     if (verdict == VERDICT_RIGHT) {
         *ret_principal = (struct principal){
             .scopes = claims.scopes, .expires_ms = claims.expires_s * 1000, .by_token = true};
+        snprintf(ret_principal->workspace, sizeof(ret_principal->workspace), "%s",
+                 claims.workspace);
+        if (claims.issuer != NULL)
+            snprintf(ret_principal->issuer, sizeof(ret_principal->issuer), "%s", claims.issuer);
         if (strncmp(claims.subject, JWT_NAME_PREFIX, strlen(JWT_NAME_PREFIX)) == 0) {
             snprintf(ret_principal->name, sizeof(ret_principal->name), "%s", claims.subject);
-            snprintf(ret_principal->workspace, sizeof(ret_principal->workspace), "%s",
-                     claims.workspace);
         } else {
             snprintf(ret_principal->key_id, sizeof(ret_principal->key_id), "%s", claims.subject);
         }

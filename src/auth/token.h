@@ -25,13 +25,14 @@ struct token_claims {
     int64_t issued_s, expires_s;
     const char *sandbox; /* the id of the one sandbox that it is bound to; NULL: to none */
     int64_t generation;  /* of that sandbox's tokens: auth/sandbox_token.h */
+    const char *issuer;  /* tag of the issuer whose JWT its maker showed; NULL or "": none */
 };
 
 /* Issues a token; `claims` has everything but id and issued_s, which are filled in. */
 const char *auth_token_issue(const struct auth *auth, struct arena *arena,
                              struct token_claims *claims);
 
-/* What a token says; in the arena. UNAUTHORIZED unless it is ours, for this audience, and in its
- * time. */
+/* What a token says; in the arena. UNAUTHORIZED unless it is ours, for this audience, in its time,
+ * and of a maker whose issuer is trusted still. */
 int auth_token_verify(const struct auth *auth, const char *token, const char *audience,
                       struct arena *arena, struct token_claims *ret_claims, struct error *err);

@@ -22,11 +22,16 @@ enum {
     JWT_ISSUERS_MAX = 16,
     JWT_MAPPED_MAX = 256, /* rows of one map from claims to roles or workspaces */
     JWT_LEEWAY_MAX_S = 300,
+    TRUSTED_PROXIES_MAX = 32,
+    BOX_GRANTED_MAX = 1024,           /* sandboxes whose tokens with an end are remembered … */
+    BOX_GRANTS_MAX = 8,               /* … and how many of each */
     JWT_CONFIG_MAX = 4 * 1024 * 1024, /* with the key sets of files in it */
     JWKS_MAX = 256 * 1024,            /* bytes of a key set */
     JWKS_KEYS_MAX = 64,
-    TOKENS_CACHED_MAX = 1024,    /* whose signature was found right */
-    SANDBOX_TOKEN_S = 24 * 3600, /* of a token that is bound to one, unless it is said */
+    JWKS_FRESH_MAX_S = 86400, /* how long a set of keys may go without being asked for again … */
+    JWKS_STALE_MAX_S = 30 * 86400, /* … and count while it cannot be had */
+    TOKENS_CACHED_MAX = 1024,      /* whose signature was found right */
+    SANDBOX_TOKEN_S = 24 * 3600,   /* of a token that is bound to one, unless it is said */
     SANDBOX_TOKEN_MAX_S = 365 * 24 * 3600,
 
     /* Secrets that are sent for sandboxes, never into them */

@@ -7,69 +7,21 @@ import base64
 import contextlib
 import hashlib
 import hmac
-import http.server
 import json
-import os
 import signal
 import subprocess
-import threading
 import time
+import urllib.parse
 
 import pytest
 
 jwt = pytest.importorskip("jwt")
 from cryptography.hazmat.primitives import hashes, serialization  # noqa: E402
-from cryptography.hazmat.primitives.asymmetric import ec, ed25519, padding, rsa, utils  # noqa: E402
+from cryptography.hazmat.primitives.asymmetric import ec, padding, utils  # noqa: E402
 
 from cella_auth import Workspace, call, fresh, fresh_address  # noqa: E402
 from cella_server import wait_until  # noqa: E402
-
-ISSUER, AUDIENCE = "https://id.example/", "cella"
-
-
-def b64(data):
-    return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
-
-
-def number(value, size):
-    return b64(value.to_bytes(size, "big"))
-
-
-class Key:
-    """A key pair (or a secret) and its public half as a JWK."""
-
-    def __init__(self, algorithm, bits=2048):
-        self.algorithm, self.kid = algorithm, fresh("key")
-        if algorithm == "RS256":
-            self.private = rsa.generate_private_key(65537, bits)
-            public = self.private.public_key().public_numbers()
-            self.jwk = {"kty": "RSA", "n": number(public.n, bits // 8), "e": "AQAB"}
-        elif algorithm == "ES256":
-            self.private = ec.generate_private_key(ec.SECP256R1())
-            public = self.private.public_key().public_numbers()
-            self.jwk = {"kty": "EC", "crv": "P-256", "x": number(public.x, 32), "y": number(public.y, 32)}
-        elif algorithm == "EdDSA":
-            self.private = ed25519.Ed25519PrivateKey.generate()
-            raw = self.private.public_key().public_bytes(serialization.Encoding.Raw,
-                                                         serialization.PublicFormat.Raw)
-            self.jwk = {"kty": "OKP", "crv": "Ed25519", "x": b64(raw)}
-        else:
-            self.private = os.urandom(48)
-            self.jwk = {"kty": "oct", "k": b64(self.private)}
-        self.jwk.update(kid=self.kid, use="sig", alg=algorithm)
-
-    def pem(self):
-        return self.private.public_key().public_bytes(
-            serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
-
-    def token(self, headers=None, without=(), **claims):
-        """A token that is right but for what is said."""
-        now = int(time.time())
-        body = {"iss": ISSUER, "aud": AUDIENCE, "sub": "alice@example.com", "iat": now, "exp": now + 600,
-                "role": "write", **claims}
-        for name in without:
-            del body[name]
-        return jwt.encode(body, self.private, self.algorithm, {"kid": self.kid, **(headers or {})})
+from jwt_issuer import AUDIENCE, ISSUER, Key, KeyServer, b64  # noqa: E402
 
 
 def assemble(header, claims, sign):
@@ -77,39 +29,6 @@ def assemble(header, claims, sign):
     parts = [part if isinstance(part, bytes) else json.dumps(part).encode() for part in (header, claims)]
     text = ".".join(b64(part) for part in parts)
     return text + "." + b64(sign(text.encode()))
-
-
-class KeyServer:
-    """Serves a key set, and counts who asks."""
-
-    def __init__(self):
-        self.answer, self.status, self.asked = b"{}", 200, 0
-        outer = self
-
-        class Handler(http.server.BaseHTTPRequestHandler):
-            def do_GET(self):
-                outer.asked += 1
-                self.send_response(outer.status)
-                if outer.status == 302:
-                    self.send_header("Location", "/elsewhere")
-                    outer.status = 200
-                self.send_header("Content-Length", str(len(outer.answer)))
-                self.end_headers()
-                self.wfile.write(outer.answer)
-
-            def log_message(self, *args):
-                pass
-
-        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
-        self.url = f"http://127.0.0.1:{self.server.server_port}/jwks.json"
-
-    def serve(self, *keys):
-        self.answer, self.status = json.dumps({"keys": [key.jwk for key in keys]}).encode(), 200
-
-    def close(self):
-        self.server.shutdown()
-        self.server.server_close()
 
 
 class World:
@@ -222,6 +141,113 @@ def test_tokens_of_one_sandbox(world):
     assert world.ask(made.json()["token"], "/v0/sandbox").status == 403
     ends = json.loads(base64.urlsafe_b64decode(made.json()["token"].split(".")[1] + "=="))["exp"]
     assert ends <= time.time() + 600
+
+
+# --- what is made with one ---
+
+def hidden(world, box, token, **more):
+    """A file inside, by E2B's door."""
+    return call(world.server, "GET", "/files?path=/etc/hostname", None, None,
+                {"E2b-Sandbox-Id": box, "X-Access-Token": token, **more}, fresh_address()).status
+
+
+def signed(world, box, token):
+    """The same by an address that was signed with the token, as E2B's clients do it."""
+    digest = hashlib.sha256(f"/etc/hostname:read::{token}".encode()).digest()
+    query = urllib.parse.urlencode({"path": "/etc/hostname",
+                                    "signature": "v1_" + base64.b64encode(digest).decode().rstrip("=")})
+    return call(world.server, "GET", f"/files?{query}", None, None, {"E2b-Sandbox-Id": box},
+                fresh_address()).status
+
+
+@pytest.fixture(scope="module")
+def e2b_box(world):
+    made = world.server.request("POST", "/sandboxes", {"templateID": "base", "secure": True, "timeout": 600})
+    assert made.status == 201, made
+    yield made.json()["sandboxID"]
+    world.server.request("DELETE", f"/sandboxes/{made.json()['sandboxID']}")
+
+
+def connect(world, box, token):
+    answer = world.ask(token, f"/sandboxes/{box}/connect", "POST", body={"timeout": 600})
+    assert answer.status == 200, answer
+    world.seen += [answer.json()["envdAccessToken"], answer.json()["trafficAccessToken"]]
+    return answer.json()
+
+
+def test_access_tokens_end_with_the_jwt(world, e2b_box):
+    key, ends = world.keys["ES256"], int(time.time()) + 600
+    made = connect(world, e2b_box, key.token(exp=ends))
+    door = made["envdAccessToken"]
+    assert int(door[64:74], 16) == int(made["trafficAccessToken"][64:74], 16) == ends
+    assert hidden(world, e2b_box, door) == signed(world, e2b_box, door) == 200
+    # Nothing of it can be changed.
+    for forged in (door[:64], door[:64] + f"{ends + 9999:010x}" + door[74:], door[:74] + "00000000", door + "0",
+                   door[:74], door.upper(), made["trafficAccessToken"]):
+        assert hidden(world, e2b_box, forged) == 401, forged
+    assert signed(world, e2b_box, door[:64]) == 401
+    # The sandbox's own, which a key is given, has no end, and is another.
+    own = connect(world, e2b_box, world.server.key)["envdAccessToken"]
+    assert len(own) == 64 and own != door[:64] and hidden(world, e2b_box, own) == 200
+    # A JWT that is taken in its leeway makes one that has ended.
+    late = connect(world, e2b_box, key.token(exp=int(time.time()) - 20))["envdAccessToken"]
+    assert hidden(world, e2b_box, late) == signed(world, e2b_box, late) == 401
+    scalebox = world.ask(key.token(exp=ends), f"/v1/sandboxes/{e2b_box}")
+    assert scalebox.status == 200 and f"{ends:010x}" in scalebox.json()["data"]["envd_access_token"], scalebox
+
+
+def test_revoking_covers_access_tokens(world, e2b_box):
+    token = world.keys["ES256"].token()
+    before = [connect(world, e2b_box, shown)["envdAccessToken"] for shown in (token, world.server.key)]
+    assert [hidden(world, e2b_box, door) for door in before] == [200, 200]
+    assert world.server.request("DELETE", f"/v0/sandbox/{e2b_box}/tokens").status == 200
+    assert [hidden(world, e2b_box, door) for door in before] == [401, 401]
+    assert [signed(world, e2b_box, door) for door in before] == [401, 401]
+    after = [connect(world, e2b_box, shown)["envdAccessToken"] for shown in (token, world.server.key)]
+    assert [hidden(world, e2b_box, door) for door in after] == [200, 200]
+
+
+def test_an_issuer_that_is_removed(world, e2b_box):
+    """With it goes whatever was made with its tokens, but what is the sandbox's own."""
+    token = world.keys["ES256"].token()
+    door = connect(world, e2b_box, token)["envdAccessToken"]
+    own = connect(world, e2b_box, world.server.key)["envdAccessToken"]
+    bound = world.ask(token, f"/v0/sandbox/{e2b_box}/tokens", "POST", body={}).json()["token"]
+
+    def look():
+        return [world.ask(token).status, world.ask(bound, f"/v0/sandbox/{e2b_box}").status,
+                hidden(world, e2b_box, door), signed(world, e2b_box, door), hidden(world, e2b_box, own)]
+
+    assert look() == [200] * 5
+    first = world.issuers.pop(0)
+    try:
+        world.write_config()
+        world.reload()
+        wait_until(lambda: world.ask(token).status == 401, 30, "the issuer gone")
+        assert look() == [401] * 4 + [200]
+    finally:
+        world.issuers.insert(0, first)
+        world.write_config()
+        world.reload()
+    wait_until(lambda: look() == [200] * 5, 30, "the issuer back")
+
+
+def test_previews_of_a_jwt(world, e2b_box):
+    """A token of a preview is the sandbox's, and lives as its maker says; one for the sandbox's whole API does not
+    outlive the JWT."""
+    ends = int(time.time()) + 600
+    token = world.keys["ES256"].token(exp=ends)
+    base = f"/v0/sandboxes/{e2b_box}/previews"
+    for name, port, capped in (("page", 3000, False), ("session", 443, True)):
+        made = world.ask(token, base, "POST", body={"metadata": {"name": name}, "spec": {"port": port, "public": False}})
+        assert made.status == 200, made
+        for wish in ({}, {"expiresAt": "2099-01-01T00:00:00Z"}):
+            shown = world.ask(token, f"{base}/{name}/tokens", "POST", body={"spec": wish}).json()["spec"]
+            world.seen.append(shown["token"])
+            if capped:
+                assert shown["expiresAt"].startswith(time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(ends)))
+            else:
+                assert shown.get("expiresAt", "").startswith(wish.get("expiresAt", "")[:19])
 
 
 # --- those that do not ---
@@ -416,6 +442,13 @@ BAD_CONFIGS = {
     "plain http": {"jwks": None, "jwksUrl": "http://id.example/"},
     "a user in it": {"jwks": None, "jwksUrl": "https://a:b@id.example/"},
     "another scheme": {"jwks": None, "jwksUrl": "file:///etc/passwd"},
+    "an authority that is none": {"jwks": None, "jwksUrl": "https://id.example/", "jwksCaFile": "/etc/hostname"},
+    "an authority that is not there": {"jwks": None, "jwksUrl": "https://id.example/", "jwksCaFile": "/nonexistent"},
+    "an authority for plain http": {"jwks": None, "jwksUrl": "http://127.0.0.1/", "jwksCaFile": "/etc/hostname"},
+    "an authority for nothing": {"jwksCaFile": "/etc/hostname"},
+    "never fetched again": {"jwks": None, "jwksUrl": "https://id.example/", "jwksRefreshSeconds": 0},
+    "old before it is fetched": {"jwks": None, "jwksUrl": "https://id.example/", "jwksStaleSeconds": 599},
+    "old for ever": {"jwks": None, "jwksUrl": "https://id.example/", "jwksStaleSeconds": 99999999},
     "no such file": {"jwks": None, "jwksFile": "/nonexistent"},
     "an empty set": {"jwks": {"keys": []}}, "a short secret": {"jwks": {"keys": [{"kty": "oct", "k": "AAAA"}]}},
     "a short RSA key": {"jwks": {"keys": [{"kty": "RSA", "n": "AQAB", "e": "AQAB"}]}},

@@ -137,6 +137,24 @@ static int read_token_request(struct http_exchange *x, const char **ret_name,
     return 0;
 }
 
+/* A token of a preview is a thing of the sandbox's, which is listed and deleted there, and opens
+ * one port. But a session is the sandbox's whole API: who got in by a JWT gives on no more than it.
+ */
+static int end_session(struct http_exchange *x, const struct api_call *call, const char *sandbox,
+                       const char *preview, int64_t *expires_ms, struct error *err)
+{
+    struct preview_info info;
+    int64_t own_ms = call->principal.expires_ms;
+    if (call->principal.issuer[0] == '\0')
+        return 0;
+    if (previews_get(call->api->sandboxes, call->workspace, sandbox, preview, http_arena(x), &info,
+                     err) < 0)
+        return -1;
+    if (preview_is_session(&info) && (*expires_ms == 0 || *expires_ms > own_ms))
+        *expires_ms = own_ms;
+    return 0;
+}
+
 int blaxel_preview_token_create(struct http_exchange *x, const struct route_params *params,
                                 void *ctx, struct error *err)
 {
@@ -146,6 +164,7 @@ int blaxel_preview_token_create(struct http_exchange *x, const struct route_para
     const char *name = NULL;
     int64_t expires_ms = 0;
     if (read_token_request(x, &name, &expires_ms, err) < 0 ||
+        end_session(x, call, sandbox, preview, &expires_ms, err) < 0 ||
         preview_tokens_add(call->api->sandboxes, call->workspace, sandbox, preview, name,
                            expires_ms, http_arena(x), &token, err) < 0)
         return -1;

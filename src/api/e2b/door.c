@@ -114,7 +114,7 @@ static int check_key(struct http_exchange *x, const struct api *api, enum e2b_ke
         return 0;
     if (key == E2B_NEEDS_TRAFFIC && token == NULL)
         return e2b_traffic_check(x, api, info->id, err);
-    return auth_box_check(api->auth, info->id, token, http_request(x)->peer, err);
+    return auth_box_check(api->auth, BOX_INSIDE, info->id, token, http_request(x)->peer, err);
 }
 
 int e2b_box(struct http_exchange *x, const struct api *api, enum e2b_key key, const char *user,

@@ -14,22 +14,7 @@
 #include "base/limits.h"
 #include "sandbox/publish.h"
 
-_Static_assert((int)E2B_TRAFFIC_TOKEN_SIZE == (int)BOX_TOKEN_SIZE, "one is made as the other");
-
 #define TOKEN_FIELD "E2b-Traffic-Access-Token"
-
-static const char *audience(const char *sandbox_id, char out[SANDBOX_ID_LEN + 16])
-{
-    snprintf(out, SANDBOX_ID_LEN + 16, "traffic/%.*s", SANDBOX_ID_LEN, sandbox_id);
-    return out;
-}
-
-void e2b_traffic_token(const struct api *api, const char *sandbox_id,
-                       char out[E2B_TRAFFIC_TOKEN_SIZE])
-{
-    char name[SANDBOX_ID_LEN + 16];
-    auth_box_token(api->auth, audience(sandbox_id, name), out);
-}
 
 bool e2b_port_is_open(struct http_exchange *x, const struct api *api, const char *sandbox_id,
                       uint16_t port)
@@ -45,8 +30,7 @@ bool e2b_port_is_open(struct http_exchange *x, const struct api *api, const char
 int e2b_traffic_check(struct http_exchange *x, const struct api *api, const char *sandbox_id,
                       struct error *err)
 {
-    char name[SANDBOX_ID_LEN + 16];
-    return auth_box_check(api->auth, audience(sandbox_id, name), http_header(x, TOKEN_FIELD),
+    return auth_box_check(api->auth, BOX_TRAFFIC, sandbox_id, http_header(x, TOKEN_FIELD),
                           http_request(x)->peer, err);
 }
 

@@ -10,8 +10,6 @@
 
 #include "api/e2b/door.h"
 
-enum { E2B_TRAFFIC_TOKEN_SIZE = 65 };
-
 /* Whether the visit is to such a port. */
 bool e2b_port_is_open(struct http_exchange *x, const struct api *api, const char *sandbox_id,
                       uint16_t port);
@@ -24,7 +22,3 @@ int e2b_port_serve(struct http_exchange *x, const struct api *api, const char *s
 /* Whether the request shows it. UNAUTHORIZED, TOO_MANY_ATTEMPTS. */
 int e2b_traffic_check(struct http_exchange *x, const struct api *api, const char *sandbox_id,
                       struct error *err);
-
-/* The token that a sandbox's ports may ask for. */
-void e2b_traffic_token(const struct api *api, const char *sandbox_id,
-                       char out[E2B_TRAFFIC_TOKEN_SIZE]);

@@ -70,7 +70,7 @@ int e2b_sandbox_get(struct http_exchange *x, const struct route_params *params, 
     if (e2b_sandbox_find(x, call, route_param(params, "name"), &info, err) < 0)
         return -1;
     yyjson_mut_doc *doc = json_doc(http_arena(x));
-    yyjson_mut_doc_set_root(doc, e2b_detail_json(x, doc, call->api, &info, true));
+    yyjson_mut_doc_set_root(doc, e2b_detail_json(x, doc, call, &info, true));
     return api_reply_json(x, 200, doc, err);
 }
 

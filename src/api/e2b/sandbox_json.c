@@ -35,22 +35,12 @@ const char *e2b_state(const struct sandbox_info *info)
 }
 
 static void add_token(struct arena *arena, yyjson_mut_doc *doc, yyjson_mut_val *object,
-                      const struct api *api, const char *id, bool secure)
+                      const char *member, const struct api_call *call, enum box_door door,
+                      const char *id)
 {
     char token[BOX_TOKEN_SIZE];
-    auth_box_token(api->auth, id, token);
-    if (secure)
-        yyjson_mut_obj_add_str(doc, object, "envdAccessToken", arena_strdup(arena, token));
-}
-
-/* Given for a sandbox whose ports are open, too: it is all that the code interpreter's clients show
- * with calls on contexts. */
-static void add_traffic_token(struct arena *arena, yyjson_mut_doc *doc, yyjson_mut_val *object,
-                              const struct api *api, const char *id)
-{
-    char token[E2B_TRAFFIC_TOKEN_SIZE];
-    e2b_traffic_token(api, id, token);
-    yyjson_mut_obj_add_str(doc, object, "trafficAccessToken", arena_strdup(arena, token));
+    auth_box_token(call->api->auth, door, id, &call->principal, token);
+    yyjson_mut_obj_add_str(doc, object, member, arena_strdup(arena, token));
 }
 
 /* With the port that the client came by, since it puts names of sandboxes before this and nothing
@@ -72,8 +62,8 @@ static void add_domain(struct http_exchange *x, yyjson_mut_doc *doc, yyjson_mut_
     yyjson_mut_obj_add_str(doc, object, "domain", domain);
 }
 
-yyjson_mut_val *e2b_handle_json(struct http_exchange *x, yyjson_mut_doc *doc, const struct api *api,
-                                const struct sandbox_info *info)
+yyjson_mut_val *e2b_handle_json(struct http_exchange *x, yyjson_mut_doc *doc,
+                                const struct api_call *call, const struct sandbox_info *info)
 {
     struct arena *arena = http_arena(x);
     struct e2b_spec spec;
@@ -84,9 +74,12 @@ yyjson_mut_val *e2b_handle_json(struct http_exchange *x, yyjson_mut_doc *doc, co
     yyjson_mut_obj_add_str(doc, object, "alias", spec.template_id);
     yyjson_mut_obj_add_str(doc, object, "clientID", CLIENT_ID);
     yyjson_mut_obj_add_str(doc, object, "envdVersion", E2B_ENVD_VERSION);
-    add_token(arena, doc, object, api, info->id, spec.secure);
-    add_traffic_token(arena, doc, object, api, info->id);
-    add_domain(x, doc, object, api);
+    if (spec.secure)
+        add_token(arena, doc, object, "envdAccessToken", call, BOX_INSIDE, info->id);
+    /* Given for a sandbox whose ports are open, too: it is all that the code interpreter's clients
+     * show with calls on contexts. */
+    add_token(arena, doc, object, "trafficAccessToken", call, BOX_TRAFFIC, info->id);
+    add_domain(x, doc, object, call->api);
     return object;
 }
 
@@ -144,8 +137,9 @@ static void add_lifecycle(yyjson_mut_doc *doc, yyjson_mut_val *object,
     yyjson_mut_obj_add_bool(doc, lifecycle, "autoResume", info->lifespan.wake);
 }
 
-yyjson_mut_val *e2b_detail_json(struct http_exchange *x, yyjson_mut_doc *doc, const struct api *api,
-                                const struct sandbox_info *info, bool tokens)
+yyjson_mut_val *e2b_detail_json(struct http_exchange *x, yyjson_mut_doc *doc,
+                                const struct api_call *call, const struct sandbox_info *info,
+                                bool tokens)
 {
     struct arena *arena = http_arena(x);
     struct e2b_spec spec;
@@ -158,9 +152,9 @@ yyjson_mut_val *e2b_detail_json(struct http_exchange *x, yyjson_mut_doc *doc, co
     add_time(arena, doc, object, "startedAt", e2b_started(info));
     add_time(arena, doc, object, "endAt", e2b_end(info));
     yyjson_mut_obj_add_str(doc, object, "envdVersion", E2B_ENVD_VERSION);
-    if (tokens)
-        add_token(arena, doc, object, api, info->id, spec.secure);
-    add_domain(x, doc, object, api);
+    if (tokens && spec.secure)
+        add_token(arena, doc, object, "envdAccessToken", call, BOX_INSIDE, info->id);
+    add_domain(x, doc, object, call->api);
     add_limits(doc, object, info);
     yyjson_mut_obj_add_val(doc, object, "metadata",
                            spec.metadata != NULL ? yyjson_val_mut_copy(doc, spec.metadata)
@@ -215,7 +209,7 @@ int e2b_reply_handle(struct http_exchange *x, const struct api_call *call, int s
         return -1;
     e2b_network_trust(x, call, &info);
     yyjson_mut_doc *doc = json_doc(http_arena(x));
-    yyjson_mut_doc_set_root(doc, e2b_handle_json(x, doc, call->api, &info));
+    yyjson_mut_doc_set_root(doc, e2b_handle_json(x, doc, call, &info));
     return api_reply_json(x, status, doc, err);
 }
 

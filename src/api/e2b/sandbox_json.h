@@ -10,11 +10,12 @@
 #define E2B_ENVD_VERSION "0.6.13"
 
 /* What a client needs to use it: create, connect, fork. With the sandbox's token in it. */
-yyjson_mut_val *e2b_handle_json(struct http_exchange *x, yyjson_mut_doc *doc, const struct api *api,
-                                const struct sandbox_info *info);
+yyjson_mut_val *e2b_handle_json(struct http_exchange *x, yyjson_mut_doc *doc,
+                                const struct api_call *call, const struct sandbox_info *info);
 /* All that is known of it. tokens: with the sandbox's, as for one; not in lists. */
-yyjson_mut_val *e2b_detail_json(struct http_exchange *x, yyjson_mut_doc *doc, const struct api *api,
-                                const struct sandbox_info *info, bool tokens);
+yyjson_mut_val *e2b_detail_json(struct http_exchange *x, yyjson_mut_doc *doc,
+                                const struct api_call *call, const struct sandbox_info *info,
+                                bool tokens);
 
 /* Unix times in ms: of its last start, and of its end. The clients want a date; one that does not
  * end, or is paused, has none: a year is far enough. */

@@ -167,7 +167,7 @@ static int reply_list(struct http_exchange *x, const struct api_call *call,
             http_set_header(x, "X-Next-Token", "%" PRId64, last);
             break;
         }
-        yyjson_mut_arr_append(list, e2b_detail_json(x, doc, call->api, &items[i], false));
+        yyjson_mut_arr_append(list, e2b_detail_json(x, doc, call, &items[i], false));
         last = items[i].created_ms;
         shown++;
     }

@@ -268,7 +268,7 @@ int e2b_sandbox_fork(struct http_exchange *x, const struct route_params *params,
         }
         if (errors[i].code == ERROR_NONE) {
             yyjson_mut_obj_add_val(doc, result, "sandbox",
-                                   e2b_handle_json(x, doc, call->api, &forks[i]));
+                                   e2b_handle_json(x, doc, call, &forks[i]));
             continue;
         }
         yyjson_mut_val *why = yyjson_mut_obj_add_obj(doc, result, "error");

@@ -17,10 +17,10 @@
 
 enum { ID_MAX = 40 };
 
-const char *scalebox_token(struct arena *arena, const struct api *api, const char *sandbox_id)
+const char *scalebox_token(struct arena *arena, const struct api_call *call, const char *sandbox_id)
 {
     char token[BOX_TOKEN_SIZE];
-    auth_box_token(api->auth, sandbox_id, token);
+    auth_box_token(call->api->auth, BOX_INSIDE, sandbox_id, &call->principal, token);
     return arena_printf(arena, "%s:%s", sandbox_id, token);
 }
 
@@ -66,7 +66,7 @@ int scalebox_box(struct http_exchange *x, const struct api *api, struct connect_
         return error_set(err, ERROR_UNAUTHORIZED,
                          "send the sandbox's token (envd_access_token) as X-Access-Token");
     const char *id = arena_dup(http_arena(x), token, (size_t)(colon - token));
-    if (auth_box_check(api->auth, id, colon + 1, http_request(x)->peer, err) < 0)
+    if (auth_box_check(api->auth, BOX_INSIDE, id, colon + 1, http_request(x)->peer, err) < 0)
         return -1;
     return enter(x, api, id, user_of(x), ret_box, err);
 }

@@ -9,10 +9,12 @@
  * They work as root, unless they say otherwise.
  */
 
+#include "api/call.h"
 #include "api/connect/box.h"
 
-/* In the arena. */
-const char *scalebox_token(struct arena *arena, const struct api *api, const char *sandbox_id);
+/* The one that the caller is given, in the arena. */
+const char *scalebox_token(struct arena *arena, const struct api_call *call,
+                           const char *sandbox_id);
 
 /* Whether the request shows such a token: then it is for the inside of a sandbox, if its path is
  * one that the API has, too. */

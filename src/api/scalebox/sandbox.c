@@ -146,7 +146,7 @@ int scalebox_sandbox_list(struct http_exchange *x, const struct route_params *pa
             (status != NULL && strcmp(status, scalebox_status(items[i].status)) != 0))
             continue;
         if (total >= offset && total < offset + limit)
-            yyjson_mut_arr_append(list, scalebox_sandbox_json(x, doc, call->api, &items[i], false));
+            yyjson_mut_arr_append(list, scalebox_sandbox_json(x, doc, call, &items[i], false));
         total++;
     }
     api_json_page(doc, data, total, limit, offset);

@@ -75,7 +75,7 @@ static void add_times(yyjson_mut_doc *doc, yyjson_mut_val *object, const struct 
 }
 
 yyjson_mut_val *scalebox_sandbox_json(struct http_exchange *x, yyjson_mut_doc *doc,
-                                      const struct api *api, const struct sandbox_info *info,
+                                      const struct api_call *call, const struct sandbox_info *info,
                                       bool token)
 {
     struct arena *arena = http_arena(x);
@@ -97,10 +97,10 @@ yyjson_mut_val *scalebox_sandbox_json(struct http_exchange *x, yyjson_mut_doc *d
     struct scalebox_ports ports;
     scalebox_ports_read(&spec, &ports);
     scalebox_ports_json(doc, object, &ports);
-    yyjson_mut_obj_add_str(doc, object, "sandbox_domain", domain_of(x, api, info->id));
+    yyjson_mut_obj_add_str(doc, object, "sandbox_domain", domain_of(x, call->api, info->id));
     if (token)
         yyjson_mut_obj_add_str(doc, object, "envd_access_token",
-                               scalebox_token(arena, api, info->id));
+                               scalebox_token(arena, call, info->id));
     add_times(doc, object, info, spec.timeout_s);
     return object;
 }
@@ -118,6 +118,6 @@ int scalebox_reply_sandbox(struct http_exchange *x, const struct api_call *call,
 {
     yyjson_mut_doc *doc;
     yyjson_mut_val *root = scalebox_envelope(http_arena(x), &doc);
-    yyjson_mut_obj_add_val(doc, root, "data", scalebox_sandbox_json(x, doc, call->api, info, true));
+    yyjson_mut_obj_add_val(doc, root, "data", scalebox_sandbox_json(x, doc, call, info, true));
     return api_reply_json(x, status, doc, err);
 }

@@ -11,7 +11,7 @@ void scalebox_add_time(yyjson_mut_doc *doc, yyjson_mut_val *object, const char *
 
 /* token: with the sandbox's, which opens it; not in lists. */
 yyjson_mut_val *scalebox_sandbox_json(struct http_exchange *x, yyjson_mut_doc *doc,
-                                      const struct api *api, const struct sandbox_info *info,
+                                      const struct api_call *call, const struct sandbox_info *info,
                                       bool token);
 
 /* "running", "paused" … */

@@ -295,6 +295,7 @@ int v0_port_token(struct http_exchange *x, const struct route_params *params, vo
         .subject = call->principal.name,
         .workspace = info.workspace,
         .expires_s = ends_s,
+        .issuer = call->principal.issuer,
     };
     const char *token = auth_token_issue(call->api->auth, arena, &claims);
     const char *url = by_name(x, call->api, &info);

@@ -4,6 +4,8 @@
 
 #include "auth/box_token.h"
 
+#include "auth/issuers.h"
+#include "auth/sandbox_token.h"
 #include "auth/state.h"
 #include "fixture.h"
 
@@ -16,17 +18,17 @@ static void test_each_sandbox_has_its_own(void **state)
     struct fixture *f = *state;
     struct error err = {0};
     char one[BOX_TOKEN_SIZE], again[BOX_TOKEN_SIZE], two[BOX_TOKEN_SIZE];
-    auth_box_token(f->auth, "aaaaaaaaaaaa", one);
-    auth_box_token(f->auth, "aaaaaaaaaaaa", again);
-    auth_box_token(f->auth, "bbbbbbbbbbbb", two);
-    assert_int_equal(strlen(one), BOX_TOKEN_SIZE - 1);
+    auth_box_token(f->auth, BOX_INSIDE, "aaaaaaaaaaaa", NULL, one);
+    auth_box_token(f->auth, BOX_INSIDE, "aaaaaaaaaaaa", NULL, again);
+    auth_box_token(f->auth, BOX_INSIDE, "bbbbbbbbbbbb", NULL, two);
+    assert_int_equal(strlen(one), BOX_TOKEN_LEN);
     assert_string_equal(one, again);
     assert_string_not_equal(one, two);
-    assert_int_equal(auth_box_check(f->auth, "aaaaaaaaaaaa", one, PEER, &err), 0);
-    assert_int_equal(auth_box_check(f->auth, "aaaaaaaaaaaa", two, PEER, &err), -1);
+    assert_int_equal(auth_box_check(f->auth, BOX_INSIDE, "aaaaaaaaaaaa", one, PEER, &err), 0);
+    assert_int_equal(auth_box_check(f->auth, BOX_INSIDE, "aaaaaaaaaaaa", two, PEER, &err), -1);
     assert_int_equal(err.code, ERROR_UNAUTHORIZED);
-    assert_int_equal(auth_box_check(f->auth, "aaaaaaaaaaaa", NULL, PEER, &err), -1);
-    assert_int_equal(auth_box_check(f->auth, "aaaaaaaaaaaa", "", PEER, &err), -1);
+    assert_int_equal(auth_box_check(f->auth, BOX_INSIDE, "aaaaaaaaaaaa", NULL, PEER, &err), -1);
+    assert_int_equal(auth_box_check(f->auth, BOX_INSIDE, "aaaaaaaaaaaa", "", PEER, &err), -1);
 }
 
 /* Who guesses is made to wait; who is right is let in all the same. */
@@ -35,11 +37,13 @@ static void test_guesses_are_counted(void **state)
     struct fixture *f = *state;
     struct error err = {0};
     char token[BOX_TOKEN_SIZE];
-    auth_box_token(f->auth, "aaaaaaaaaaaa", token);
+    auth_box_token(f->auth, BOX_INSIDE, "aaaaaaaaaaaa", NULL, token);
     for (int i = 0; i <= THROTTLE_BURST; i++)
-        assert_int_equal(auth_box_check(f->auth, "aaaaaaaaaaaa", "x", "192.0.2.8:1", &err), -1);
+        assert_int_equal(
+            auth_box_check(f->auth, BOX_INSIDE, "aaaaaaaaaaaa", "x", "192.0.2.8:1", &err), -1);
     assert_int_equal(err.code, ERROR_TOO_MANY_ATTEMPTS);
-    assert_int_equal(auth_box_check(f->auth, "aaaaaaaaaaaa", token, "192.0.2.8:1", &err), 0);
+    assert_int_equal(
+        auth_box_check(f->auth, BOX_INSIDE, "aaaaaaaaaaaa", token, "192.0.2.8:1", &err), 0);
 }
 
 /* The vector was made by the clients' own rule, for a secret of zeros. */
@@ -48,7 +52,7 @@ static void test_signatures(void **state)
     struct fixture *f = *state;
     memset(f->auth->token_secret, 0, TOKEN_SECRET_SIZE);
     char token[BOX_TOKEN_SIZE];
-    auth_box_token(f->auth, "aaaaaaaaaaaa", token);
+    auth_box_token(f->auth, BOX_INSIDE, "aaaaaaaaaaaa", NULL, token);
     assert_string_equal(token, VECTOR_TOKEN);
     assert_true(auth_box_signed(f->auth, "aaaaaaaaaaaa", "a.txt:read:", NULL, VECTOR_PLAIN));
     assert_true(
@@ -59,6 +63,101 @@ static void test_signatures(void **state)
     assert_false(auth_box_signed(f->auth, "bbbbbbbbbbbb", "a.txt:read:", NULL, VECTOR_PLAIN));
     assert_false(auth_box_signed(f->auth, "aaaaaaaaaaaa", "a.txt:read:", NULL, "v1_"));
     assert_false(auth_box_signed(f->auth, "aaaaaaaaaaaa", "a.txt:read:", NULL, ""));
+}
+
+#define ISSUERS(name)                                                                              \
+    "{\"issuers\":[{\"issuer\":\"" name                                                            \
+    "\",\"audience\":\"b\",\"jwks\":{\"keys\":[{\"kty\":\"oct\","                                  \
+    "\"k\":\"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA\"}]}}]}"
+#define TAG_OF_A "ca978112" /* the SHA-256 of "a" */
+
+static void trust(struct fixture *f, const char *config)
+{
+    struct error err = {0};
+    if (auth_set_issuers(f->auth, slice_of(config), NULL, NULL, NULL, &err) < 0)
+        fail_msg("%s", err.message);
+}
+
+static int check_inside(struct fixture *f, const char *token)
+{
+    struct error err = {0};
+    return auth_box_check(f->auth, BOX_INSIDE, "aaaaaaaaaaaa", token, PEER, &err);
+}
+
+/* One for somebody with a JWT: it ends when that does, and with the trust in its issuer. */
+static void test_those_with_an_end(void **state)
+{
+    struct fixture *f = *state;
+    struct principal by = {.by_jwt = true, .issuer = TAG_OF_A};
+    char token[BOX_TOKEN_SIZE], ports[BOX_TOKEN_SIZE], late[BOX_TOKEN_SIZE];
+    trust(f, ISSUERS("a"));
+    by.expires_ms = time_now_ms() + 600 * 1000;
+    auth_box_token(f->auth, BOX_INSIDE, "aaaaaaaaaaaa", &by, token);
+    auth_box_token(f->auth, BOX_TRAFFIC, "aaaaaaaaaaaa", &by, ports);
+    assert_int_equal(strlen(token), BOX_TOKEN_SIZE - 1);
+    assert_int_equal(check_inside(f, token), 0);
+    assert_int_equal(check_inside(f, ports), -1);
+
+    by.expires_ms = time_now_ms() - 1000;
+    auth_box_token(f->auth, BOX_INSIDE, "aaaaaaaaaaaa", &by, late);
+    assert_int_equal(check_inside(f, late), -1);
+
+    for (size_t i = 0; i < BOX_TOKEN_SIZE - 1; i++) { /* each digit of it counts */
+        char other[BOX_TOKEN_SIZE];
+        memcpy(other, token, sizeof(other));
+        other[i] = other[i] == '0' ? '1' : '0';
+        assert_int_equal(check_inside(f, other), -1);
+        other[i] = '\0';
+        assert_int_equal(check_inside(f, other), -1);
+    }
+    trust(f, ISSUERS("other"));
+    assert_int_equal(check_inside(f, token), -1);
+    trust(f, "");
+    assert_int_equal(check_inside(f, token), -1);
+    trust(f, ISSUERS("a"));
+    assert_int_equal(check_inside(f, token), 0);
+}
+
+static bool exists(void *ctx, const char *sandbox_id)
+{
+    return true;
+}
+
+static void test_revoking_makes_all_of_them_worthless(void **state)
+{
+    struct fixture *f = *state;
+    struct error err = {0};
+    const struct principal by = {
+        .by_jwt = true, .issuer = TAG_OF_A, .expires_ms = time_now_ms() + 600 * 1000};
+    char own[BOX_TOKEN_SIZE], token[BOX_TOKEN_SIZE];
+    trust(f, ISSUERS("a"));
+    auth_box_token(f->auth, BOX_INSIDE, "aaaaaaaaaaaa", NULL, own);
+    auth_box_token(f->auth, BOX_INSIDE, "aaaaaaaaaaaa", &by, token);
+    /* There is no such sandbox in the store, which says so; in memory it holds all the same. */
+    assert_int_equal(auth_sandbox_tokens_revoke(f->auth, "aaaaaaaaaaaa", exists, NULL, &err), -1);
+    assert_int_equal(check_inside(f, own), -1);
+    assert_int_equal(check_inside(f, token), -1);
+    auth_box_token(f->auth, BOX_INSIDE, "aaaaaaaaaaaa", NULL, own);
+    assert_int_equal(check_inside(f, own), 0);
+}
+
+/* However many are handed out, few are remembered. */
+static void test_what_is_remembered_is_bounded(void **state)
+{
+    struct fixture *f = *state;
+    struct principal by = {.by_jwt = true, .issuer = TAG_OF_A};
+    char token[BOX_TOKEN_SIZE], id[SANDBOX_ID_LEN + 1];
+    trust(f, ISSUERS("a"));
+    for (int i = 0; i < BOX_GRANTED_MAX + 10; i++) {
+        snprintf(id, sizeof(id), "%012d", i);
+        by.expires_ms = time_now_ms() + (600 + i) * 1000;
+        for (int n = 0; n < 3; n++)
+            auth_box_token(f->auth, BOX_INSIDE, id, &by, token);
+        by.expires_ms += 1000;
+        auth_box_token(f->auth, BOX_INSIDE, "aaaaaaaaaaaa", &by, token);
+    }
+    assert_int_equal(check_inside(f, token), 0);
+    assert_int_equal(auth_box_check(f->auth, BOX_INSIDE, id, token, PEER, NULL), -1);
 }
 
 static void test_keys_in_e2bs_form(void **state)
@@ -90,6 +189,9 @@ int main(void)
         auth_test(test_each_sandbox_has_its_own),
         auth_test(test_guesses_are_counted),
         auth_test(test_signatures),
+        auth_test(test_those_with_an_end),
+        auth_test(test_revoking_makes_all_of_them_worthless),
+        auth_test(test_what_is_remembered_is_bounded),
         auth_test(test_keys_in_e2bs_form),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
