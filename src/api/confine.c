@@ -9,6 +9,7 @@
 
 #include <string.h>
 
+#include "api/aisandbox/door.h"
 #include "sandbox/sandbox.h"
 
 bool confine_allows(const struct principal *principal, const char *sandbox_id)
@@ -24,7 +25,7 @@ static int not_found(const char *name, struct error *err)
 static int settle_name(struct http_exchange *x, const struct api_call *call, struct slice *value,
                        struct slice *raw, struct error *err)
 {
-    const char *name = value->data;
+    const char *name = aisandbox_plain(value->data);
     struct sandbox_info info;
     if (sandboxes_get(call->api->sandboxes, call->workspace, name, http_arena(x), &info, err) < 0)
         return -1;
@@ -38,7 +39,8 @@ static int settle_name(struct http_exchange *x, const struct api_call *call, str
 int confine(struct http_exchange *x, const struct route *route, const struct api_call *call,
             struct route_params *params, struct error *err)
 {
-    if (call->principal.sandbox[0] == '\0' || (route->scope & ROUTE_OF_CALLER) != 0)
+    if (call->principal.sandbox[0] == '\0' ||
+        (route->scope & (ROUTE_OF_CALLER | ROUTE_NAMED_IN_BODY)) != 0)
         return 0;
     for (size_t i = 0; i < params->count; i++)
         if (strcmp(params->items[i].name, "name") == 0)

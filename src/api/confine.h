@@ -12,7 +12,8 @@ bool confine_allows(const struct principal *principal, const char *sandbox_id);
 /*
  * For a caller with a bound token: SANDBOX_NOT_FOUND unless the row's {name} names that sandbox;
  * from then on {name} is its id, so that the handler finds the same one, whatever is renamed,
- * deleted and made meanwhile. Others pass.
+ * deleted and made meanwhile. Others pass, and so do rows whose body has the name
+ * (ROUTE_NAMED_IN_BODY): their handlers ask confine_allows().
  */
 int confine(struct http_exchange *x, const struct route *route, const struct api_call *call,
             struct route_params *params, struct error *err);

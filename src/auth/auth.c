@@ -264,6 +264,18 @@ static enum verdict judge_signature(struct auth *auth, const char *text, struct 
     return verdict;
 }
 
+/* A token of one sandbox is for the workspace that the sandbox is in, which is another one than its
+ * key's when that key gets into all of them; it has to get there still. */
+static bool enter_bound(const struct key *key, const struct principal *said,
+                        struct principal *principal)
+{
+    memcpy(principal->sandbox, said->sandbox, sizeof(said->sandbox));
+    if (said->sandbox[0] == '\0' || strcmp(key->row.workspace, said->workspace) == 0)
+        return true;
+    memcpy(principal->workspace, said->workspace, sizeof(said->workspace));
+    return (key->row.scopes & SCOPE_SERVER) != 0;
+}
+
 /* A token names its key, and lives no longer and can do no more than that does now. */
 static enum verdict judge_token(struct auth *auth, const char *text, struct key **ret_key,
                                 struct principal *ret_principal, struct error *err)
@@ -281,12 +293,17 @@ static enum verdict judge_token(struct auth *auth, const char *text, struct key 
         error_set(err, ERROR_UNAUTHORIZED, "the key that the token was issued for is gone");
         return VERDICT_OVER;
     }
+    struct principal principal = principal_of(&key->row);
+    if (!enter_bound(key, &said, &principal)) {
+        error_set(err, ERROR_UNAUTHORIZED,
+                  "the key that the token was issued for does not get into its workspace any more");
+        return VERDICT_OVER;
+    }
+    principal.scopes &= said.scopes;
+    principal.expires_ms = said.expires_ms;
+    principal.by_token = true;
     *ret_key = key;
-    *ret_principal = principal_of(&key->row);
-    ret_principal->scopes &= said.scopes;
-    ret_principal->expires_ms = said.expires_ms;
-    ret_principal->by_token = true;
-    memcpy(ret_principal->sandbox, said.sandbox, sizeof(said.sandbox));
+    *ret_principal = principal;
     return VERDICT_RIGHT;
 }
 

@@ -40,6 +40,9 @@ enum scope {
     /* What happens there stays inside the sandbox that the path names as {name}: a token that is
      * bound to that sandbox (auth/sandbox_token.h) opens it, too. Without this bit none does. */
     ROUTE_INSIDE = 1 << 10,
+    /* Beside ROUTE_INSIDE: it is the body that names the sandbox. The handler, which alone reads
+     * it, holds it against the token (api/confine.h). */
+    ROUTE_NAMED_IN_BODY = 1 << 12,
     /* It tells of nothing but the caller: a bound token opens it. */
     ROUTE_OF_CALLER = 1 << 11,
 };

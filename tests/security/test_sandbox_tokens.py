@@ -50,7 +50,7 @@ def rows(*flags):
     for route in table + in_groups(table):
         if route.scope == "public":
             continue
-        kind = "inside" if "inside" in route.flags else "caller" if "caller" in route.flags else ""
+        kind = next((flag for flag in ("inside", "body", "caller") if flag in route.flags), "")
         if kind in flags:
             methods = ("GET", "POST") if route.method == "ANY" else (route.method,)
             found += [route._replace(method=method) for method in methods]
@@ -62,12 +62,13 @@ def test_the_table_says_where_it_is_let_in():
     assert len(inside) > 80 and len(closed) > 80
     assert all("{name}" in route.path or "{member}" in route.path for route in inside)
     assert [route.path for route in rows("caller")] == ["/v0/whoami"]
+    assert [route.path for route in rows("body")] == ["/api/sandbox/exec"]  # its handler looks: test_containers
     shut = {(route.method, route.path) for route in closed}
     for row in (("DELETE", "/v0/sandbox/{name}"), ("POST", "/v0/sandbox/{name}/clone"),
                 ("POST", "/v0/sandbox/{name}/tokens"), ("PUT", "/v0/sandbox/{name}/network"),
                 ("POST", "/v0/sandbox/{name}/ports"), ("GET", "/v0/sandbox"),
                 ("GET", "/v0/api-keys"), ("GET", "/sandboxes/{name}"), ("GET", "/v1/sandboxes/{name}"),
-                ("DELETE", "/v0/sandboxes/{name}")):
+                ("DELETE", "/v0/sandboxes/{name}"), ("DELETE", "/api/sandbox/{name}"), ("POST", "/api/sandbox")):
         assert row in shut, row
 
 
@@ -131,6 +132,63 @@ def test_inside_it_works(world):
                      body={"content": "hi"}).status == 200
     who = world.ask("GET", "/v0/whoami", token).json()
     assert who["sandboxId"] == world.box_id and who["credential"] == "token", who
+
+
+def test_containers(world):
+    """/api/sandbox, where a sandbox is a container: its own by any of its names, as its scopes say, and no other."""
+    token, reader = world.token(), world.token(scopes=["read"])
+    own, other = f"container_{world.box_id}", f"container_{world.other_id}"
+
+    def run(name, shown=token):
+        return world.ask("POST", "/api/sandbox/exec", shown, body={
+            "containerId": name, "files": {"a.txt": fresh("text")}, "command": ["cat", "a.txt"]})
+
+    runs = [run(name) for name in (own, world.box_id, world.box)]
+    assert [answer.json().get("status") for answer in runs] == ["success"] * 3, runs
+    for name in (other, world.other_id, world.other, "container_nobody", "nobody", "", f"container_{own}", f"{own}/x"):
+        assert run(name).status in (400, 404), name
+    assert run(other).json()["error"] == {**run("container_nobody").json()["error"],
+                                          "message": run(other).json()["error"]["message"]}
+    assert run(own, reader).status == 403
+
+    for name in (own, world.box_id, world.box):
+        base = f"/api/sandbox/{name}"
+        assert world.ask("GET", base, reader).json()["containerId"] == own
+        assert len(world.ask("GET", base + "/history", reader).json()["history"]) >= 3
+        ids = {"fromExecId": runs[0].json()["id"], "toExecId": runs[1].json()["id"]}
+        assert "a.txt" in world.ask("POST", base + "/diff", reader, body=ids).json()["diff"]
+        back = {"executionId": runs[0].json()["id"]}
+        assert world.ask("POST", base + "/rollback", reader, body=back).status == 403
+        assert world.ask("POST", base + "/rollback", token, body=back).status == 200
+        assert world.ask("DELETE", base, token).status == 403
+    assert world.ask("GET", f"/api/sandbox/{other}", token).status == 404
+    assert world.ask("POST", f"/api/sandbox/{other}/rollback", token, body=back).status == 404
+
+
+def test_a_maker_who_gets_into_every_workspace(world):
+    """Its key is of another workspace: the token is for the sandbox's, and for no more of it than the sandbox."""
+    fields = {"X-Cella-Workspace": world.workspace.name}
+    made = world.server.request("POST", f"/v0/sandbox/{world.box}/tokens", {}, fields)
+    assert made.status == 201, made
+    token, base = made.json()["token"], f"/v0/sandbox/{world.box}"
+    for more in ({}, fields):
+        assert world.ask("GET", base, token, headers=more).json()["metadata"]["id"] == world.box_id
+    assert world.ask("GET", f"/{world.workspace.name}/sandbox/{world.box}/process", token).status == 200
+    assert run_true(world, token).status == 200
+    who = world.ask("GET", "/v0/whoami", token).json()
+    assert who["workspace"] == world.workspace.name and "server" not in who["scopes"], who
+    for more in ({}, fields, {"X-Cella-Workspace": "default"}):
+        for path in (f"/v0/sandbox/{world.other}", f"/v0/sandbox/{world.other_id}", "/v0/sandbox/nobody"):
+            assert world.ask("GET", path, token, headers=more).status == 404, (path, more)
+    assert world.ask("GET", base, token, headers={"X-Cella-Workspace": "default"}).status == 404
+    # A token that says another workspace than its key gets into opens nothing.
+    claims = token_claims(world.token())
+    assert world.ask("GET", base, forge_token(world.server, {**claims, "workspace": "default"})).status == 401
+
+
+def run_true(world, token):
+    return world.ask("POST", f"/v0/sandbox/{world.box}/process", token,
+                     body={"command": "true", "waitForCompletion": True})
 
 
 def test_scopes(world):

@@ -8,7 +8,8 @@ import subprocess
 from cella_server import bin_dir
 
 # dialect: "cella" (the API's own shapes), "blaxel", "e2b", "e2b-envd", "scalebox", "scalebox-box" or "aisandbox" (/api/sandbox). scope: "public", or the highest of read, write,
-# admin, server. flags: a set of "query", "forwards", "inside", "caller".
+# admin, server. flags: a set of "query", "forwards", "inside", "body" (inside, and the body names
+# the sandbox), "caller".
 Route = collections.namedtuple("Route", "dialect method path scope flags")
 
 # Others' APIs, which are theirs to describe; docs/ has a page for each, held against the table by tests. Every other

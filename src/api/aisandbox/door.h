@@ -17,8 +17,11 @@ enum {
     AISANDBOX_TIMEOUT_MAX_MS = 86400000, /* a day */
 };
 
+/* "abc" for "container_abc"; other names and ids as they are. */
+const char *aisandbox_plain(const char *reference);
+
 /* By what it is called here, or by any id or name of the workspace. SANDBOX_NOT_FOUND, also once it
- * is being deleted. */
+ * is being deleted, and for any other than the one that the caller's token is bound to. */
 int aisandbox_find(struct http_exchange *x, const struct api_call *call, const char *reference,
                    struct sandbox_info *ret_info, struct error *err);
 

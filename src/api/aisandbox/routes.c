@@ -12,14 +12,14 @@
 /* clang-format off */
 const struct route aisandbox_routes[] = {
     ROUTE("POST",   "/api/sandbox",                 SCOPE_WRITE | CLASS_CREATE, aisandbox_create),
-    ROUTE("POST",   "/api/sandbox/exec",            SCOPE_WRITE | CLASS_EXEC, aisandbox_exec),
-    ROUTE("GET",    "/api/sandbox/{name}",          SCOPE_READ,  aisandbox_get),
+    ROUTE("POST",   "/api/sandbox/exec",            SCOPE_WRITE | CLASS_EXEC | ROUTE_INSIDE | ROUTE_NAMED_IN_BODY, aisandbox_exec),
+    ROUTE("GET",    "/api/sandbox/{name}",          SCOPE_READ | ROUTE_INSIDE, aisandbox_get),
     ROUTE("DELETE", "/api/sandbox/{name}",          SCOPE_WRITE, aisandbox_delete),
-    ROUTE("GET",    "/api/sandbox/{name}/ws",       SCOPE_WRITE | CLASS_STREAM | ROUTE_TOKEN_IN_QUERY, aisandbox_ws),
-    ROUTE("GET",    "/api/sandbox/{name}/history",  SCOPE_READ | CLASS_FILES, aisandbox_history),
+    ROUTE("GET",    "/api/sandbox/{name}/ws",       SCOPE_WRITE | CLASS_STREAM | ROUTE_TOKEN_IN_QUERY | ROUTE_INSIDE, aisandbox_ws),
+    ROUTE("GET",    "/api/sandbox/{name}/history",  SCOPE_READ | CLASS_FILES | ROUTE_INSIDE, aisandbox_history),
     /* A question, though it has a body. */
-    ROUTE("POST",   "/api/sandbox/{name}/diff",     SCOPE_READ | CLASS_FILES, aisandbox_diff),
-    ROUTE("POST",   "/api/sandbox/{name}/rollback", SCOPE_WRITE | CLASS_FILES, aisandbox_rollback),
+    ROUTE("POST",   "/api/sandbox/{name}/diff",     SCOPE_READ | CLASS_FILES | ROUTE_INSIDE, aisandbox_diff),
+    ROUTE("POST",   "/api/sandbox/{name}/rollback", SCOPE_WRITE | CLASS_FILES | ROUTE_INSIDE, aisandbox_rollback),
 };
 /* clang-format on */
 

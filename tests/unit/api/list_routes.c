@@ -19,9 +19,10 @@ static void print_row(const char *dialect, const struct route *route)
            route->scope & SCOPE_PUBLIC ? "public" : scopes,
            route->scope & ROUTE_TOKEN_IN_QUERY ? "query " : "",
            route->scope & ROUTE_FORWARDS ? "forwards " : "",
-           route->scope & ROUTE_INSIDE      ? "inside"
-           : route->scope & ROUTE_OF_CALLER ? "caller"
-                                            : "");
+           route->scope & ROUTE_NAMED_IN_BODY ? "body"
+           : route->scope & ROUTE_INSIDE      ? "inside"
+           : route->scope & ROUTE_OF_CALLER   ? "caller"
+                                              : "");
 }
 
 int main(void)

@@ -55,17 +55,22 @@ static void test_leading_parameters_are_workspaces(void **state)
 static void test_every_row_says_who_may(void **state)
 {
     const unsigned known = SCOPE_ALL | SCOPE_PUBLIC | ROUTE_TOKEN_IN_QUERY | ROUTE_FORWARDS |
-                           ROUTE_INSIDE | ROUTE_OF_CALLER | (15u << ROUTE_CLASS_SHIFT);
+                           ROUTE_INSIDE | ROUTE_NAMED_IN_BODY | ROUTE_OF_CALLER |
+                           (15u << ROUTE_CLASS_SHIFT);
     each_route(route)
     {
         unsigned scope = route->scope;
         if ((scope & (SCOPE_ALL | SCOPE_PUBLIC)) == 0 || (scope & ~known) != 0)
             fail_msg("%s %s: scope %#x", route->method, route->path, scope);
         assert_true(route_class(route) < ROUTE_CLASS_COUNT);
-        /* Which sandbox a row is inside of is known by its {name}; public rows know no caller. */
-        if ((scope & ROUTE_INSIDE) != 0 &&
-            (strstr(route->path, "/{name}") == NULL || (scope & SCOPE_PUBLIC) != 0))
+        /* Which sandbox a row is inside of is known by its {name}, or else it says that its body
+         * has it; public rows know no caller. */
+        bool in_path = strstr(route->path, "/{name}") != NULL;
+        bool in_body = (scope & ROUTE_NAMED_IN_BODY) != 0;
+        if ((scope & ROUTE_INSIDE) != 0 && (in_path == in_body || (scope & SCOPE_PUBLIC) != 0))
             fail_msg("%s %s: inside of what?", route->method, route->path);
+        if (in_body && (scope & ROUTE_INSIDE) == 0)
+            fail_msg("%s %s: who looks at the name?", route->method, route->path);
     }
 }
 
