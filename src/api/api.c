@@ -121,7 +121,7 @@ static int serve_host(struct http_exchange *x, const struct api *api, const stru
     bool inside = e2b_visits(x, api, &e2b);
     if (inside && !e2b_port_is_ours(e2b.port)) {
         observed_port(x);
-        return record_visit(x, e2b.sandbox_id, err) < 0
+        return record_visit(x, e2b.sandbox_id, err) < 0 || origin_check_open(x, api, err) < 0
                    ? -1
                    : e2b_port_serve(x, api, e2b.sandbox_id, e2b.port, false, err);
     }

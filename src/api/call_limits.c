@@ -99,9 +99,7 @@ bool limits_counts(const struct limits *limits, const char *peer)
 {
     if (limits->config.off)
         return false;
-    return limits->config.local ||
-           !(strncmp(peer, "127.", 4) == 0 || strncmp(peer, "[::1]", 5) == 0 ||
-             strncmp(peer, "[::ffff:127.", 12) == 0 || strcmp(peer, "unix") == 0);
+    return limits->config.local || !peer_is_local(peer);
 }
 
 /* --- rates --- */

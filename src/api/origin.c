@@ -12,6 +12,7 @@
 #include <strings.h>
 
 #include "api/port_host.h"
+#include "auth/throttle.h"
 #include "base/cleanup.h"
 #include "http/parse.h"
 
@@ -104,11 +105,23 @@ static bool is_open_to(struct http_exchange *x, const struct api *api)
     return api->open && strcmp(http_request(x)->peer, "unix") != 0;
 }
 
+/* Ports of the host may be on any address, and a proxy on this machine may stand for anybody: what
+ * a stranger writes into Host does not make him a program of this machine. */
+static int check_peer(struct http_exchange *x, struct error *err)
+{
+    if (peer_is_local(http_request(x)->peer))
+        return 0;
+    return error_set(err, ERROR_FORBIDDEN,
+                     "this server asks for no key, and serves requests from its own machine only");
+}
+
 int origin_check_open(struct http_exchange *x, const struct api *api, struct error *err)
 {
     const struct http_request *request = http_request(x);
     if (!is_open_to(x, api))
         return 0;
+    if (check_peer(x, err) < 0)
+        return -1;
     if (!is_own_name(api, name_of(request->host)))
         return error_set(err, ERROR_FORBIDDEN,
                          "this server asks for no key, and serves requests to localhost only, not "
@@ -124,5 +137,5 @@ int origin_check_own(struct http_exchange *x, const struct api *api, struct erro
         api->domain != NULL && port_host_parse(http_request(x)->host, api->domain, &host);
     if (!by_name)
         return origin_check_open(x, api, err);
-    return is_open_to(x, api) ? check_page(x, api, err) : 0;
+    return is_open_to(x, api) && (check_peer(x, err) < 0 || check_page(x, api, err) < 0) ? -1 : 0;
 }

@@ -22,7 +22,8 @@ int origin_reply_options(struct http_exchange *x, const struct api *api, const c
 /*
  * Without keys (api->open) whoever can connect may do everything, and every page in a browser of
  * this machine can: so a request has to be addressed to this machine by a name of its own (else a
- * stranger's name that leads here would do), and must not come from a page of another origin.
+ * stranger's name that leads here would do), must not come from a page of another origin, and has
+ * to come from this machine.
  * FORBIDDEN.
  */
 int origin_check_open(struct http_exchange *x, const struct api *api, struct error *err);

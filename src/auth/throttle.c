@@ -38,6 +38,12 @@ struct peer_address peer_address(const char *peer)
     return address;
 }
 
+bool peer_is_local(const char *peer)
+{
+    return strncmp(peer, "127.", 4) == 0 || strncmp(peer, "[::1]", 5) == 0 ||
+           strncmp(peer, "[::ffff:127.", 12) == 0 || strcmp(peer, "unix") == 0;
+}
+
 bool peer_address_eq(struct peer_address a, struct peer_address b)
 {
     return memcmp(&a, &b, sizeof(a)) == 0;

@@ -33,6 +33,8 @@ struct throttle {
 
 /* The address in "127.0.0.1:4711" or "[::1]:4711". */
 struct peer_address peer_address(const char *peer);
+/* Whether it is a program on this machine: loopback, a unix socket. */
+bool peer_is_local(const char *peer);
 bool peer_address_eq(struct peer_address a, struct peer_address b);
 
 /* Milliseconds until the address may try again; 0: now. now_ms: of a clock that only goes on. */

@@ -4,6 +4,7 @@
 
 #include "main/options.h"
 
+#include <arpa/inet.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,6 +19,7 @@
 #include "base/layout.h"
 #include "base/log.h"
 #include "base/quantity.h"
+#include "loop/address.h"
 #include "main/pool_option.h"
 #include "network/address.h"
 #include "sandbox/admission.h"
@@ -79,6 +81,33 @@ static const struct option_place places[] = {
     {"--no-auth", FLAG, offsetof(struct server_options, no_auth)},
     {"--no-history", FLAG, offsetof(struct server_options, no_history)},
 };
+
+/* As it is listened on, not as it is written: names are not looked up there, either. */
+static bool is_loopback(const char *text)
+{
+    struct socket_address address;
+    if (socket_address_parse(text, &address, NULL) < 0)
+        return false;
+    if (address.as.any.sa_family == AF_INET6)
+        return IN6_IS_ADDR_LOOPBACK(&address.as.in6.sin6_addr);
+    return address.as.any.sa_family == AF_INET && ntohl(address.as.in.sin_addr.s_addr) >> 24 == 127;
+}
+
+static int check_open(const struct server_options *options, struct error *err)
+{
+    if (!options->no_auth)
+        return 0;
+    if (!is_loopback(options->listen))
+        return error_set(err, ERROR_INVALID_ARGUMENT,
+                         "--no-auth is for loopback addresses only (127.0.0.1:7070, [::1]:7070), "
+                         "not for --listen %.60s",
+                         options->listen);
+    if (options->cors_origin != NULL && strchr(options->cors_origin, '*') != NULL)
+        return error_set(err, ERROR_INVALID_ARGUMENT,
+                         "--no-auth with --cors-origin '*' would let in every page of every "
+                         "browser on this machine: name the origins");
+    return 0;
+}
 
 static int check_admission(const struct server_options *options, struct error *err)
 {
@@ -234,13 +263,9 @@ int server_options_parse(int argc, char **argv, struct server_options *ret_optio
                          "--metrics-interval: \"%.40s\" is not between 1 and %d seconds",
                          options.metrics_interval, METRICS_INTERVAL_MAX_S);
     options.metrics_interval_s = interval;
-    if (options.no_auth && options.cors_origin != NULL && strchr(options.cors_origin, '*') != NULL)
-        return error_set(err, ERROR_INVALID_ARGUMENT,
-                         "--no-auth with --cors-origin '*' would let in every page of every "
-                         "browser on this machine: name the origins");
-    if (check_observation(&options, err) < 0 || check_admission(&options, err) < 0 ||
-        check_limits(&options, err) < 0 || check_ports(&options, err) < 0 ||
-        check_private(options.network_private, err) < 0 ||
+    if (check_open(&options, err) < 0 || check_observation(&options, err) < 0 ||
+        check_admission(&options, err) < 0 || check_limits(&options, err) < 0 ||
+        check_ports(&options, err) < 0 || check_private(options.network_private, err) < 0 ||
         check_range6(options.network_range6, err) < 0)
         return -1;
     *ret_options = options;

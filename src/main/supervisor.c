@@ -511,15 +511,6 @@ static int find_user(struct supervisor *s, struct error *err)
     return 0;
 }
 
-static bool is_loopback(const char *address)
-{
-    static const char *const prefixes[] = {"127.", "localhost:", "[::1]:"};
-    for (size_t i = 0; i < ARRAY_LEN(prefixes); i++)
-        if (strncmp(address, prefixes[i], strlen(prefixes[i])) == 0)
-            return true;
-    return false;
-}
-
 static int listen_http(struct supervisor *s, struct error *err)
 {
     const char *address = s->options.listen;
@@ -527,9 +518,6 @@ static int listen_http(struct supervisor *s, struct error *err)
     uint16_t port;
     if (colon == NULL)
         return error_set(err, ERROR_INVALID_ARGUMENT, "--listen %.60s is not HOST:PORT", address);
-    if (s->options.no_auth && !is_loopback(address))
-        return error_set(err, ERROR_INVALID_ARGUMENT,
-                         "--no-auth is for loopback addresses only, not for %.60s", address);
     if (net_listen(address, LISTEN_BACKLOG, &s->http_fd, &port, err) < 0)
         return error_prefix(err, "listening on %.60s", address);
     bool any = strncmp(address, "0.0.0.0:", 8) == 0 || strncmp(address, "[::]:", 5) == 0;
