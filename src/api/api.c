@@ -17,6 +17,7 @@
 #include "api/dialect.h"
 #include "api/e2b/door.h"
 #include "api/e2b/port.h"
+#include "api/forwarded.h"
 #include "api/group_path.h"
 #include "api/handlers.h"
 #include "api/live.h"
@@ -157,6 +158,7 @@ int api_handle(struct http_exchange *x, void *ctx, struct error *err)
     const struct api *api = ctx;
     const struct http_request *request = http_request(x);
     const struct dialect *dialect = dialect_for(x, api);
+    forwarded_settle(x, api->proxies);
     record_begin(x, api, dialect);
     observed_route(x, dialect, NULL);
     if (serve_host(x, api, dialect, err) == 0)

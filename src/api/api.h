@@ -17,6 +17,7 @@
 #include "sandbox/sandbox.h"
 
 struct limits;
+struct proxies;
 struct live_calls;
 struct recorder;
 struct connect_watchers;
@@ -47,6 +48,7 @@ struct api {
     bool metrics_open;          /* /metrics needs no key */
     bool access_log;            /* a line for each request */
     bool draining;              /* it is to end: nothing new should come here */
+    struct proxies *proxies;    /* that stand for others: api/forwarded.h */
 };
 
 /* Serves one request. ctx is the struct api. */

@@ -16,6 +16,7 @@
 #include <unistd.h>
 #include <utlist.h>
 
+#include "api/forwarded.h"
 #include "api/port_serve.h"
 #include "base/cleanup.h"
 #include "base/layout.h"
@@ -98,6 +99,7 @@ static int serve_http(struct http_exchange *x, void *ctx, struct error *err)
     /* The door may be shut, and its sandbox gone, while this goes on; it itself stays. */
     const struct port_visit visit = {
         .sandbox_id = door->sandbox_id, .port = door->port, .plain = true};
+    forwarded_settle(x, door->owner->api->proxies);
     if (port_serve(x, door->owner->api, &visit, err) == 0)
         return 0;
     log_debug("host's port %u: %s: %s", door->host_port, error_name(err->code), err->message);

@@ -507,6 +507,8 @@ static const struct option_row server_options[] = {
     TEXT("domain", "NAME", "PORT-ID.NAME leads to that port of a sandbox; off: no name does (default: " DEFAULT_DOMAIN ")"),
     TEXT("ports", "ADDRESS:FROM-TO", "ports of the host that sandboxes may publish theirs on; off: none (default: " DEFAULT_PORTS ")"),
     TEXT("cors-origin", "ORIGIN", "web pages that may read answers: *, none, or https://a.example,… (default: *; with --no-auth none)"),
+    {.name = "trusted-proxy", .repeats = true, .kind = OPTION_TEXT, .value = "CIDR",
+     .help = "reverse proxies whose X-Forwarded-For or Forwarded says who asks; can be given several times (default: none)"},
     FLAG("allow-private-callbacks", "let callbacks go to private addresses, and to this machine"),
     FLAG("no-auth", "ask nobody for a key; on a loopback address only"),
     FLAG("no-history", "keep no history of sandboxes' files"),

@@ -17,6 +17,11 @@ const struct http_request *http_request(const struct http_exchange *x)
     return &x->head.request;
 }
 
+void http_set_peer(struct http_exchange *x, const char *peer)
+{
+    x->head.request.peer = peer;
+}
+
 struct arena *http_arena(struct http_exchange *x)
 {
     return x->arena;

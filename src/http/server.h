@@ -122,6 +122,8 @@ struct http_request {
 
 const struct http_request *http_request(const struct http_exchange *x);
 struct arena *http_arena(struct http_exchange *x);
+/* It is somebody else who asks, for whom the peer stands; as long as the exchange's arena. */
+void http_set_peer(struct http_exchange *x, const char *peer);
 struct loop *http_loop(const struct http_exchange *x);
 /* Which row of which table serves it, for http_recorder. */
 void http_set_route(struct http_exchange *x, const char *route, unsigned api, unsigned kind);

@@ -18,6 +18,7 @@
 
 #include "api/api.h"
 #include "api/connect/watchers.h"
+#include "api/forwarded.h"
 #include "api/signed_address.h"
 #include "api/call_limits.h"
 #include "api/live.h"
@@ -78,6 +79,7 @@ struct cellad {
     struct live_calls live;
     struct connect_watchers watchers;
     struct signed_hints signed_hints;
+    struct proxies proxies;
     struct api api;
     struct watch signals;
     int signal_fd;
@@ -404,6 +406,7 @@ static int open_parts(struct cellad *d, const char *data, bool open_to_all, unsi
     d->api.live = &d->live;
     d->api.watchers = &d->watchers;
     d->api.signed_hints = &d->signed_hints;
+    d->api.proxies = &d->proxies;
     d->doors = port_doors_new(&d->api);
     sandboxes_set_host_ports(d->sandboxes, d->host_ports.from, d->host_ports.to);
     return co_spawn(d->loop, serve, d, NULL, err);
@@ -466,7 +469,9 @@ int cellad_main(int argc, char **argv)
     d.quota_text = argv[17];
     d.api.open = strcmp(argv[2], "open") == 0;
     take_settings(&d, argc - CELLAD_ARGS, argv + CELLAD_ARGS);
-    if (open_parts(&d, argv[1], strcmp(argv[2], "open") == 0, (unsigned)strtoul(argv[5], NULL, 10),
+    const char *proxies = setting(argc - CELLAD_ARGS, argv + CELLAD_ARGS, "trusted-proxy");
+    if (proxies_add(&d.proxies, proxies, &err) < 0 ||
+        open_parts(&d, argv[1], strcmp(argv[2], "open") == 0, (unsigned)strtoul(argv[5], NULL, 10),
                    strcmp(argv[7], "any") == 0, &err) < 0 ||
         loop_run(d.loop, &err) < 0) {
         log_error("%s", err.message);

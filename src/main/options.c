@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "api/call_limits.h"
+#include "api/forwarded.h"
 #include "api/port_doors.h"
 #include "api/port_host.h"
 #include "audit/log.h"
@@ -37,7 +38,33 @@ struct option_place {
     const char *name;
     enum kind kind;
     size_t offset;
+    int (*add)(char *at, const char *text, struct error *err); /* of a LIST: one more */
 };
+
+static int add_pool(char *pools, const char *text, struct error *err)
+{
+    struct pool_option option;
+    size_t len = strlen(pools);
+    if (pool_option_parse(text, &option, err) < 0)
+        return error_prefix(err, "--pool");
+    if (strchr(text, '\n') != NULL || len + strlen(text) + 2 > SERVER_POOLS_MAX)
+        return error_set(err, ERROR_INVALID_ARGUMENT, "--pool: this is too much of it");
+    snprintf(pools + len, SERVER_POOLS_MAX - len, "%s\n", text);
+    return 0;
+}
+
+static int add_proxy(char *proxies, const char *text, struct error *err)
+{
+    struct proxies all = {.count = 0};
+    size_t len = strlen(proxies);
+    if (proxies_add(&all, proxies, err) < 0 || proxies_add(&all, text, err) < 0)
+        return error_prefix(err, "--trusted-proxy");
+    if (text[0] == '\0' || len + strlen(text) + 2 > SERVER_PROXIES_MAX)
+        return error_set(err, ERROR_INVALID_ARGUMENT, "--trusted-proxy: this is %s",
+                         text[0] == '\0' ? "no address" : "too much of it");
+    snprintf(proxies + len, SERVER_PROXIES_MAX - len, "%s%s", len > 0 ? "," : "", text);
+    return 0;
+}
 
 static const struct option_place places[] = {
     {"--listen", VALUE, offsetof(struct server_options, listen)},
@@ -76,7 +103,8 @@ static const struct option_place places[] = {
     {"--rate-limit", VALUE, offsetof(struct server_options, rate_limit)},
     {"--quota", VALUE, offsetof(struct server_options, quota)},
     {"--cors-origin", VALUE, offsetof(struct server_options, cors_origin)},
-    {"--pool", LIST, offsetof(struct server_options, pools)},
+    {"--pool", LIST, offsetof(struct server_options, pools), add_pool},
+    {"--trusted-proxy", LIST, offsetof(struct server_options, proxies), add_proxy},
     {"--allow-private-callbacks", FLAG, offsetof(struct server_options, private_callbacks)},
     {"--no-auth", FLAG, offsetof(struct server_options, no_auth)},
     {"--no-history", FLAG, offsetof(struct server_options, no_history)},
@@ -204,18 +232,6 @@ static int check_observation(struct server_options *options, struct error *err)
                          &options->drain_timeout_s, err);
 }
 
-static int add_pool(char *pools, const char *text, struct error *err)
-{
-    struct pool_option option;
-    size_t len = strlen(pools);
-    if (pool_option_parse(text, &option, err) < 0)
-        return error_prefix(err, "--pool");
-    if (strchr(text, '\n') != NULL || len + strlen(text) + 2 > SERVER_POOLS_MAX)
-        return error_set(err, ERROR_INVALID_ARGUMENT, "--pool: this is too much of it");
-    snprintf(pools + len, SERVER_POOLS_MAX - len, "%s\n", text);
-    return 0;
-}
-
 int server_options_parse(int argc, char **argv, struct server_options *ret_options,
                          struct error *err)
 {
@@ -247,7 +263,7 @@ int server_options_parse(int argc, char **argv, struct server_options *ret_optio
         if (++i == argc)
             return error_set(err, ERROR_INVALID_ARGUMENT, "%s needs a value", place->name);
         if (place->kind == LIST) {
-            if (add_pool(at, argv[i], err) < 0)
+            if (place->add(at, argv[i], err) < 0)
                 return -1;
             continue;
         }

@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 
-enum { SERVER_POOLS_MAX = 4096 };
+enum { SERVER_POOLS_MAX = 4096, SERVER_PROXIES_MAX = 1000 };
 
 struct server_options {
     const char *listen;
@@ -38,21 +38,22 @@ struct server_options {
     const char *drain_delay; /* as given; NULL: none */
     const char *drain_timeout; /* as given; NULL: the default */
     uint64_t drain_delay_s, drain_timeout_s;
-    const char *metrics_listen;   /* an address for /metrics alone, without a key; NULL: none */
-    bool metrics_open;            /* /metrics needs no key */
-    bool access_log;              /* a line for each request */
-    bool trace_commands;          /* commands get TRACEPARENT */
-    bool keep_sandboxes;          /* … run on when the server is stopped */
-    const char *log_level;        /* error, warn, info, debug */
-    const char *metrics_interval; /* as given: "10", "30s"; NULL: the default */
-    uint64_t metrics_interval_s;  /* what that is */
-    const char *overcommit;       /* as sandbox/admission.h reads it; NULL: the defaults */
-    const char *capacity;         /* as sandbox/machine.h reads it; NULL: what is detected */
-    char pools[SERVER_POOLS_MAX]; /* every --pool, each ended by a line break */
-    const char *network_private;  /* ranges parted by commas: network/address.h; NULL: none */
-    const char *audit;            /* as audit/log.h reads it; NULL: the defaults */
-    const char *rate_limit;       /* as api/call_limits.h reads it; NULL: the defaults */
-    const char *quota;            /* the same */
+    const char *metrics_listen;       /* an address for /metrics alone, without a key; NULL: none */
+    bool metrics_open;                /* /metrics needs no key */
+    bool access_log;                  /* a line for each request */
+    bool trace_commands;              /* commands get TRACEPARENT */
+    bool keep_sandboxes;              /* … run on when the server is stopped */
+    const char *log_level;            /* error, warn, info, debug */
+    const char *metrics_interval;     /* as given: "10", "30s"; NULL: the default */
+    uint64_t metrics_interval_s;      /* what that is */
+    const char *overcommit;           /* as sandbox/admission.h reads it; NULL: the defaults */
+    const char *capacity;             /* as sandbox/machine.h reads it; NULL: what is detected */
+    char pools[SERVER_POOLS_MAX];     /* every --pool, each ended by a line break */
+    char proxies[SERVER_PROXIES_MAX]; /* every --trusted-proxy, with commas: api/forwarded.h */
+    const char *network_private;      /* ranges parted by commas: network/address.h; NULL: none */
+    const char *audit;                /* as audit/log.h reads it; NULL: the defaults */
+    const char *rate_limit;           /* as api/call_limits.h reads it; NULL: the defaults */
+    const char *quota;                /* the same */
     bool no_auth;
     bool no_history;
     bool private_callbacks; /* callbacks may go to any address */

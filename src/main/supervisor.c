@@ -246,6 +246,7 @@ static void describe_settings(const struct server_options *options,
     add_setting(settings, "trace-commands", options->trace_commands ? "on" : "");
     add_setting(settings, "drain-delay", delay);
     add_setting(settings, "drain-timeout", timeout);
+    add_setting(settings, "trusted-proxy", options->proxies);
     add_setting(settings, "keep-sandboxes", options->keep_sandboxes ? "on" : "");
 }
 
