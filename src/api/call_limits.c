@@ -4,6 +4,7 @@
 
 #include "api/call_limits.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -16,8 +17,14 @@
 enum { ANY_CLASS = ROUTE_CLASS_COUNT };
 
 struct stream_owner {
-    struct caller caller;
+    struct caller caller; /* known by its bytes alone */
     uint32_t open;
+    UT_hash_handle hh;
+};
+
+struct workspace_limits {
+    char name[64];
+    struct limits_config config;
     UT_hash_handle hh;
 };
 
@@ -36,6 +43,56 @@ void limits_release(struct limits *limits)
         HASH_DELETE(hh, limits->owners, owner);
         free(owner);
     }
+    while (limits->workspaces != NULL) {
+        struct workspace_limits *own = limits->workspaces;
+        HASH_DELETE(hh, limits->workspaces, own);
+        free(own);
+    }
+}
+
+/* --- of a workspace --- */
+
+static struct workspace_limits *find_own(const struct limits *limits, const char *workspace)
+{
+    struct workspace_limits *own;
+    HASH_FIND_STR(limits->workspaces, workspace, own);
+    return own;
+}
+
+const struct limits_config *limits_of(const struct limits *limits, const char *workspace)
+{
+    const struct workspace_limits *own =
+        limits->workspaces == NULL || workspace == NULL ? NULL : find_own(limits, workspace);
+    return own == NULL ? &limits->config : &own->config;
+}
+
+unsigned limits_sandboxes_of(const void *ctx, const char *workspace)
+{
+    return limits_of(ctx, workspace)->sandboxes;
+}
+
+int limits_set_workspace(struct limits *limits, const char *workspace, const char *rates,
+                         const char *quotas, struct error *err)
+{
+    struct workspace_limits *own = find_own(limits, workspace);
+    struct limits_config config;
+    if (limits_config_refine(&limits->config, rates, quotas, &config, err) < 0)
+        return -1;
+    if (rates[0] == '\0' && quotas[0] == '\0') {
+        if (own != NULL)
+            HASH_DELETE(hh, limits->workspaces, own);
+        free(own);
+        return 0;
+    }
+    if (own == NULL) {
+        own = calloc(1, sizeof(*own));
+        if (own == NULL)
+            return error_sys(err, "keeping a workspace's limits");
+        snprintf(own->name, sizeof(own->name), "%s", workspace);
+        HASH_ADD_STR(limits->workspaces, name, own);
+    }
+    own->config = config;
+    return 0;
 }
 
 static int64_t now_ns(void)
@@ -50,7 +107,7 @@ static int64_t now_ns(void)
 /* The first byte tells kinds apart; ids of keys and sandboxes are short. */
 static struct caller caller_named(char kind, const char *id)
 {
-    struct caller caller = {{(unsigned char)kind}};
+    struct caller caller = {.bytes = {(unsigned char)kind}};
     size_t len = strlen(id), most = BUCKET_OWNER_SIZE - 1;
     memcpy(caller.bytes + 1, id, len < most ? len : most);
     return caller;
@@ -59,7 +116,7 @@ static struct caller caller_named(char kind, const char *id)
 struct caller caller_of_peer(const char *peer)
 {
     struct peer_address address = peer_address(peer);
-    struct caller caller = {{'a'}};
+    struct caller caller = {.bytes = {'a'}};
     memcpy(caller.bytes + 1, address.bytes, sizeof(address.bytes));
     return caller;
 }
@@ -69,8 +126,8 @@ struct caller caller_of_sandbox(const char *sandbox_id)
     return caller_named('s', sandbox_id);
 }
 
-/* Whoever was let in by somebody else's word has a name and no key of ours. */
-static struct caller caller_of_name(const char *workspace, const char *name)
+/* What is too long to be its own name. */
+static struct caller caller_hashed(char kind, const char *workspace, const char *name)
 {
     uint64_t hash[2] = {UINT64_C(14695981039346656037), UINT64_C(1099511628211)};
     const char *const texts[] = {workspace, "/", name};
@@ -78,7 +135,7 @@ static struct caller caller_of_name(const char *workspace, const char *name)
         for (const char *at = texts[t]; *at != '\0'; at++) /* FNV-1a, twice */
             for (size_t i = 0; i < 2; i++)
                 hash[i] = (hash[i] ^ (unsigned char)*at) * UINT64_C(1099511628211);
-    struct caller caller = {{'n'}};
+    struct caller caller = {.bytes = {(unsigned char)kind}};
     memcpy(caller.bytes + 1, hash, sizeof(hash));
     return caller;
 }
@@ -92,7 +149,20 @@ struct caller caller_of_principal(const struct principal *principal, const char 
         return caller_named('k', principal->key_id);
     if (principal->name[0] == '\0' || strcmp(principal->name, "anonymous") == 0)
         return caller_of_peer(peer);
-    return caller_of_name(principal->workspace, principal->name);
+    /* Whoever was let in by somebody else's word has a name and no key of ours. */
+    return caller_hashed('n', principal->workspace, principal->name);
+}
+
+struct caller caller_in(struct caller caller, const char *workspace)
+{
+    snprintf(caller.workspace, sizeof(caller.workspace), "%s", workspace);
+    return caller;
+}
+
+/* All of a workspace together. */
+static struct caller caller_of_workspace(const char *workspace)
+{
+    return caller_hashed('w', workspace, "");
 }
 
 bool limits_counts(const struct limits *limits, const char *peer)
@@ -148,9 +218,9 @@ int limits_admit_address(struct limits *limits, struct http_exchange *x, struct 
 }
 
 /* rate->per_second is not 0. */
-static struct bucket_state take(struct limits *limits, struct caller caller, enum route_class class)
+static struct bucket_state take(struct limits *limits, struct caller caller, enum route_class class,
+                                const struct bucket_rate *rate)
 {
-    const struct bucket_rate *rate = &limits->config.classes[class];
     struct bucket_name name = {.what = class};
     memcpy(name.owner, caller.bytes, sizeof(name.owner));
     /* Addresses are many, and easily had: they must not push out keys. */
@@ -160,13 +230,23 @@ static struct bucket_state take(struct limits *limits, struct caller caller, enu
     return state;
 }
 
+/* NULL: it is not counted. */
+static const struct bucket_rate *rate_for(const struct limits *limits, const char *peer,
+                                          const struct caller *caller, enum route_class class)
+{
+    const struct limits_config *config = limits_of(limits, caller->workspace);
+    const struct bucket_rate *rate = &config->classes[class];
+    bool counted = rate->per_second != 0 && !config->off && limits_counts(limits, peer);
+    return counted ? rate : NULL;
+}
+
 int limits_admit(struct limits *limits, struct http_exchange *x, struct caller caller,
                  enum route_class class, struct error *err)
 {
-    const struct bucket_rate *rate = &limits->config.classes[class];
-    if (rate->per_second == 0 || !limits_counts(limits, http_request(x)->peer))
+    const struct bucket_rate *rate = rate_for(limits, http_request(x)->peer, &caller, class);
+    if (rate == NULL)
         return 0;
-    struct bucket_state state = take(limits, caller, class);
+    struct bucket_state state = take(limits, caller, class, rate);
     set_fields(x, rate, &state, route_class_name(class));
     return state.allowed ? 0 : refuse(rate, &state, route_class_name(class), err);
 }
@@ -174,17 +254,17 @@ int limits_admit(struct limits *limits, struct http_exchange *x, struct caller c
 int limits_admit_more(struct limits *limits, const char *peer, struct caller caller,
                       enum route_class class, struct error *err)
 {
-    const struct bucket_rate *rate = &limits->config.classes[class];
-    if (rate->per_second == 0 || !limits_counts(limits, peer))
+    const struct bucket_rate *rate = rate_for(limits, peer, &caller, class);
+    if (rate == NULL)
         return 0;
-    struct bucket_state state = take(limits, caller, class);
+    struct bucket_state state = take(limits, caller, class, rate);
     return state.allowed ? 0 : refuse(rate, &state, route_class_name(class), err);
 }
 
 struct bucket_state limits_look(const struct limits *limits, struct caller caller,
                                 enum route_class class)
 {
-    const struct bucket_rate *rate = &limits->config.classes[class];
+    const struct bucket_rate *rate = &limits_of(limits, caller.workspace)->classes[class];
     struct bucket_name name = {.what = class};
     memcpy(name.owner, caller.bytes, sizeof(name.owner));
     if (rate->per_second == 0)
@@ -195,11 +275,36 @@ struct bucket_state limits_look(const struct limits *limits, struct caller calle
 
 /* --- streams --- */
 
-static struct stream_owner *find_owner(const struct limits *limits, struct caller caller)
+static struct stream_owner *find_owner(const struct limits *limits, const struct caller *caller)
 {
     struct stream_owner *owner;
-    HASH_FIND(hh, limits->owners, &caller, sizeof(caller), owner);
+    HASH_FIND(hh, limits->owners, caller->bytes, sizeof(caller->bytes), owner);
     return owner;
+}
+
+static uint32_t open_of(const struct limits *limits, struct caller caller)
+{
+    const struct stream_owner *owner = find_owner(limits, &caller);
+    return owner == NULL ? 0 : owner->open;
+}
+
+/* One more, or one less. */
+static int count(struct limits *limits, struct caller caller, bool more, struct error *err)
+{
+    struct stream_owner *owner = find_owner(limits, &caller);
+    if (owner == NULL) {
+        owner = calloc(1, sizeof(*owner));
+        if (owner == NULL)
+            return error_sys(err, "counting a stream");
+        owner->caller = caller;
+        HASH_ADD(hh, limits->owners, caller.bytes, sizeof(owner->caller.bytes), owner);
+    }
+    owner->open += more ? 1 : -1U;
+    if (owner->open > 0)
+        return 0;
+    HASH_DELETE(hh, limits->owners, owner);
+    free(owner);
+    return 0;
 }
 
 static int too_many(struct limits *limits, const char *whose, uint32_t most, struct error *err)
@@ -213,39 +318,41 @@ static int too_many(struct limits *limits, const char *whose, uint32_t most, str
 
 int limits_stream_begin(struct limits *limits, struct caller caller, struct error *err)
 {
-    const struct limits_config *config = &limits->config;
-    struct stream_owner *owner = find_owner(limits, caller);
-    if (config->streams != 0 && limits->streams >= config->streams)
-        return too_many(limits, "the server's", config->streams, err);
-    if (config->streams_per_caller != 0 && owner != NULL &&
-        owner->open >= config->streams_per_caller)
+    const struct limits_config *config = limits_of(limits, caller.workspace);
+    uint32_t all = limits->config.streams, in = config == &limits->config ? 0 : config->streams;
+    if (all != 0 && limits->streams >= all)
+        return too_many(limits, "the server's", all, err);
+    if (in != 0 && limits_streams_in(limits, caller.workspace) >= in)
+        return too_many(limits, "the workspace's", in, err);
+    if (config->streams_per_caller != 0 && open_of(limits, caller) >= config->streams_per_caller)
         return too_many(limits, "this caller's", config->streams_per_caller, err);
-    if (owner == NULL) {
-        owner = calloc(1, sizeof(*owner));
-        if (owner == NULL)
-            return error_sys(err, "counting a stream");
-        owner->caller = caller;
-        HASH_ADD(hh, limits->owners, caller, sizeof(owner->caller), owner);
+    if (count(limits, caller, true, err) < 0)
+        return -1;
+    if (caller.workspace[0] != '\0' &&
+        count(limits, caller_of_workspace(caller.workspace), true, err) < 0) {
+        (void)count(limits, caller, false, NULL);
+        return -1;
     }
-    owner->open++;
     limits->streams++;
     return 0;
 }
 
 void limits_stream_end(struct limits *limits, struct caller caller)
 {
-    struct stream_owner *owner = find_owner(limits, caller);
     limits->streams--;
-    if (--owner->open > 0)
-        return;
-    HASH_DELETE(hh, limits->owners, owner);
-    free(owner);
+    (void)count(limits, caller, false, NULL);
+    if (caller.workspace[0] != '\0')
+        (void)count(limits, caller_of_workspace(caller.workspace), false, NULL);
 }
 
 uint32_t limits_streams_of(const struct limits *limits, struct caller caller)
 {
-    const struct stream_owner *owner = find_owner(limits, caller);
-    return owner == NULL ? 0 : owner->open;
+    return open_of(limits, caller);
+}
+
+uint32_t limits_streams_in(const struct limits *limits, const char *workspace)
+{
+    return open_of(limits, caller_of_workspace(workspace));
 }
 
 struct limits_counters limits_counters_of(const struct limits *limits)

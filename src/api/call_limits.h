@@ -26,7 +26,7 @@ struct limits_config {
     bool local;                                    /* callers of this machine count */
     struct bucket_rate classes[ROUTE_CLASS_COUNT]; /* of one caller */
     struct bucket_rate address;                    /* of one address, all classes together */
-    uint32_t streams;                              /* in all; 0: no limit */
+    uint32_t streams;                              /* in all (or in the workspace); 0: no limit */
     uint32_t streams_per_caller;
     uint32_t sandboxes; /* of one workspace; 0: no limit */
 };
@@ -40,12 +40,19 @@ struct limits_config {
 int limits_config_parse(const char *rates, const char *quotas, struct limits_config *ret_config,
                         struct error *err);
 
+/* The same for one workspace, on top of what the server's options say: "streams" are then those of
+ * the workspace, and "address" and "local", which are of no workspace, INVALID_ARGUMENT. */
+int limits_config_refine(const struct limits_config *base, const char *rates, const char *quotas,
+                         struct limits_config *ret_config, struct error *err);
+
 struct stream_owner;
+struct workspace_limits;
 
 struct limits {
     struct limits_config config;
     struct buckets callers, addresses;
-    struct stream_owner *owners; /* of open streams */
+    struct stream_owner *owners;         /* of open streams */
+    struct workspace_limits *workspaces; /* that have limits of their own */
     uint32_t streams;
     struct limits_counters counters;
 };
@@ -53,10 +60,21 @@ struct limits {
 void limits_init(struct limits *limits, const struct limits_config *config);
 void limits_release(struct limits *limits);
 
-/* Who is asking; zeroed: nobody who is counted. */
+/* A workspace's own limits, from now on; both "": it has none. INVALID_ARGUMENT. */
+int limits_set_workspace(struct limits *limits, const char *workspace, const char *rates,
+                         const char *quotas, struct error *err);
+/* What counts in a workspace; NULL or "": in none. Until the next limits_set_workspace(). */
+const struct limits_config *limits_of(const struct limits *limits, const char *workspace);
+/* A sandbox_quota, for ctx a struct limits. */
+unsigned limits_sandboxes_of(const void *ctx, const char *workspace);
+
+/* Who is asking, and in which workspace; zeroed: nobody who is counted. */
 struct caller {
     unsigned char bytes[BUCKET_OWNER_SIZE];
+    char workspace[64]; /* "": in none */
 };
+
+struct caller caller_in(struct caller caller, const char *workspace);
 
 struct caller caller_of_principal(const struct principal *principal, const char *peer);
 struct caller caller_of_sandbox(const char *sandbox_id);
@@ -79,3 +97,5 @@ struct bucket_state limits_look(const struct limits *limits, struct caller calle
 int limits_stream_begin(struct limits *limits, struct caller caller, struct error *err);
 void limits_stream_end(struct limits *limits, struct caller caller);
 uint32_t limits_streams_of(const struct limits *limits, struct caller caller);
+/* Of all callers in its workspace. */
+uint32_t limits_streams_in(const struct limits *limits, const char *workspace);

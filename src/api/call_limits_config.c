@@ -132,6 +132,33 @@ static int each_pair(const char *text, struct limits_config *config,
     return 0;
 }
 
+/* What is said of each address, and of this machine, no workspace has a say in. */
+static int set_rate_within(const char *name, const char *value, struct limits_config *config,
+                           struct error *err)
+{
+    if (strcmp(name, "address") == 0 || strcmp(name, "local") == 0)
+        return error_set(err, ERROR_INVALID_ARGUMENT,
+                         "%s is for the whole server to say (--rate-limit), not for a workspace",
+                         name);
+    return set_rate(name, value, config, err);
+}
+
+int limits_config_refine(const struct limits_config *base, const char *rates, const char *quotas,
+                         struct limits_config *ret_config, struct error *err)
+{
+    struct limits_config config = *base;
+    config.streams = 0; /* those of the whole server are counted anyway */
+    if (rates[0] != '\0')
+        config.off = strcmp(rates, "off") == 0;
+    if (strcmp(rates, "on") != 0 && !config.off &&
+        each_pair(rates, &config, set_rate_within, err) < 0)
+        return error_prefix(err, "rateLimit");
+    if (each_pair(quotas, &config, set_quota, err) < 0)
+        return error_prefix(err, "quota");
+    *ret_config = config;
+    return 0;
+}
+
 int limits_config_parse(const char *rates, const char *quotas, struct limits_config *ret_config,
                         struct error *err)
 {

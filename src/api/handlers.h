@@ -25,6 +25,7 @@ route_handler v0_sandbox_ca_get, v0_sandbox_ca_put, v0_sandbox_ca_delete;
 
 /* v0/workspaces.c */
 route_handler v0_workspace_list, v0_workspace_create, v0_workspace_get, v0_workspace_delete;
+route_handler v0_workspace_limits_get, v0_workspace_limits_put, v0_workspace_limits_delete;
 
 /* v0/groups.c */
 route_handler v0_group_list, v0_group_create, v0_group_get, v0_group_patch, v0_group_start,

@@ -276,7 +276,7 @@ int record_caller(struct http_exchange *x, const struct principal *principal, co
     r->who.key_id = arena_strdup(arena, principal->key_id);
     r->who.key = arena_strdup(arena, principal->name);
     r->who.workspace = workspace;
-    r->caller = caller_of_principal(principal, http_request(x)->peer);
+    r->caller = caller_in(caller_of_principal(principal, http_request(x)->peer), workspace);
     return r->who.class == ROUTE_CLASS_FREE
                ? 0
                : limits_admit(r->recorder->limits, x, r->caller, r->who.class, err);
@@ -291,7 +291,7 @@ int record_box(struct http_exchange *x, const char *workspace, const char *sandb
     r->who.key = "(sandbox token)";
     r->who.workspace = workspace;
     r->sandbox_id = sandbox_id;
-    r->caller = caller_of_sandbox(sandbox_id);
+    r->caller = caller_in(caller_of_sandbox(sandbox_id), workspace);
     return limits_admit(r->recorder->limits, x, r->caller, r->who.class, err);
 }
 

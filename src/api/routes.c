@@ -49,6 +49,9 @@ const struct route api_routes[] = {
     ROUTE("POST",   "/v0/workspaces",           SCOPE_SERVER, v0_workspace_create),
     ROUTE("GET",    "/v0/workspaces/{workspace}", SCOPE_READ, v0_workspace_get),
     ROUTE("DELETE", "/v0/workspaces/{workspace}", SCOPE_SERVER, v0_workspace_delete),
+    ROUTE("GET",    "/v0/workspaces/{workspace}/limits", SCOPE_SERVER, v0_workspace_limits_get),
+    ROUTE("PUT",    "/v0/workspaces/{workspace}/limits", SCOPE_SERVER, v0_workspace_limits_put),
+    ROUTE("DELETE", "/v0/workspaces/{workspace}/limits", SCOPE_SERVER, v0_workspace_limits_delete),
 
     KEYS("GET",    "/api-keys",                 SCOPE_ADMIN,  v0_key_list),
     KEYS("POST",   "/api-keys",                 SCOPE_ADMIN,  v0_key_create),

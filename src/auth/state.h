@@ -11,6 +11,7 @@
 #include "auth/seal.h"
 #include "auth/throttle.h"
 #include "auth/token_cache.h"
+#include "base/limits.h"
 
 enum { TOKEN_SECRET_SIZE = 32, HASH_PREFIX_LEN = 16 };
 
@@ -26,6 +27,7 @@ struct workspace {
     char created_by[64];
     int64_t created_ms;
     bool closing; /* being deleted: nobody gets in any more */
+    char rates[WORKSPACE_LIMITS_MAX + 1], quotas[WORKSPACE_LIMITS_MAX + 1];
     UT_hash_handle by_name;
 };
 

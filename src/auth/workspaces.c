@@ -56,6 +56,8 @@ int auth_insert_workspace(struct auth *auth, const struct store_workspace *row, 
     snprintf(workspace->name, sizeof(workspace->name), "%s", row->name);
     snprintf(workspace->created_by, sizeof(workspace->created_by), "%s", row->created_by);
     workspace->created_ms = row->created_ms;
+    snprintf(workspace->rates, sizeof(workspace->rates), "%s", row->rates ? row->rates : "");
+    snprintf(workspace->quotas, sizeof(workspace->quotas), "%s", row->quotas ? row->quotas : "");
     HASH_ADD_KEYPTR(by_name, auth->workspaces, workspace->name, strlen(workspace->name), workspace);
     return 0;
 }
@@ -93,6 +95,8 @@ static struct workspace_info info_of(const struct workspace *workspace, struct a
         .name = arena_strdup(arena, workspace->name),
         .created_ms = workspace->created_ms,
         .created_by = arena_strdup(arena, workspace->created_by),
+        .rates = arena_strdup(arena, workspace->rates),
+        .quotas = arena_strdup(arena, workspace->quotas),
     };
 }
 
@@ -142,10 +146,29 @@ int auth_workspace_create(struct auth *auth, const char *name, const char *actor
     if (HASH_CNT(by_name, auth->workspaces) >= WORKSPACES_MAX)
         return error_set(err, ERROR_LIMIT_EXCEEDED, "there are %d workspaces, and no more fit",
                          WORKSPACES_MAX);
-    const struct store_workspace row = {name, time_now_ms(), actor};
+    const struct store_workspace row = {
+        .name = name, .created_ms = time_now_ms(), .created_by = actor};
     if (store_add_workspace(auth->store, &row, err) < 0)
         return -1;
     return auth_insert_workspace(auth, &row, err);
+}
+
+int auth_workspace_set_limits(struct auth *auth, const char *name, const char *rates,
+                              const char *quotas, struct error *err)
+{
+    if (strlen(rates) > WORKSPACE_LIMITS_MAX || strlen(quotas) > WORKSPACE_LIMITS_MAX)
+        return error_set(err, ERROR_INVALID_ARGUMENT, "limits of a workspace have %d bytes at most",
+                         WORKSPACE_LIMITS_MAX);
+    if (find(auth, name) == NULL)
+        return not_found(name, err);
+    if (store_set_workspace_limits(auth->store, name, rates, quotas, err) < 0)
+        return -1;
+    struct workspace *workspace = find(auth, name);
+    if (workspace == NULL) /* it was deleted meanwhile */
+        return not_found(name, err);
+    snprintf(workspace->rates, sizeof(workspace->rates), "%s", rates);
+    snprintf(workspace->quotas, sizeof(workspace->quotas), "%s", quotas);
+    return 0;
 }
 
 int auth_workspace_close(struct auth *auth, const char *name, struct error *err)

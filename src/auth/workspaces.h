@@ -17,6 +17,7 @@ struct workspace_info {
     const char *name;
     int64_t created_ms; /* 0: it came with the server */
     const char *created_by;
+    const char *rates, *quotas; /* its own, as api/call_limits.h reads them; "": the server's */
 };
 
 /* "default" for "default-workspace", which the seed's addresses have; else the name itself. */
@@ -42,6 +43,11 @@ int auth_workspace_get(const struct auth *auth, const char *name, struct arena *
 /* INVALID_NAME (no DNS label, or reserved), ALREADY_EXISTS, LIMIT_EXCEEDED. Waits for the store. */
 int auth_workspace_create(struct auth *auth, const char *name, const char *actor,
                           struct error *err);
+
+/* What it may, from now on; what these say is for whoever counts to know. WORKSPACE_NOT_FOUND,
+ * INVALID_ARGUMENT when one is longer than WORKSPACE_LIMITS_MAX. Waits for the store. */
+int auth_workspace_set_limits(struct auth *auth, const char *name, const char *rates,
+                              const char *quotas, struct error *err);
 
 /*
  * Deleting is in three steps, so that it can be emptied in between: closed, nobody enters it any

@@ -13,6 +13,7 @@ enum {
 
     /* Callers */
     WORKSPACES_MAX = 1000,
+    WORKSPACE_LIMITS_MAX = 255, /* bytes of rates, and of quotas, that are a workspace's own */
     KEYS_PER_WORKSPACE_MAX = 1000,
     KEY_LIFETIME_MAX_S = 10 * 365 * 24 * 3600,
     TOKEN_MAX = 2048, /* bytes of a token that is looked at */

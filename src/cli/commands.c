@@ -378,6 +378,13 @@ static const struct option_row sandbox_token_options[] = {
     END_OF_OPTIONS,
 };
 
+static const struct option_row workspace_limits_options[] = {
+    TEXT("rate-limit", "RATES", "requests a second and at once of each of its callers: exec=50:200,read=off; or off"),
+    TEXT("quota", "NUMBERS", "sandboxes=10,streams=100 (of the workspace),streams-per-key=10, or off for one of them"),
+    FLAG("reset", "what the server's options say counts again"),
+    END_OF_OPTIONS,
+};
+
 static const struct option_row workspace_delete_options[] = {
     FLAG("force", "delete its sandboxes first"),
     END_OF_OPTIONS,
@@ -787,6 +794,10 @@ static const struct verb_row verbs[] = {
      NULL, NULL, VERB_REMOTE, verb_workspace_list},
     {ACCESS, "workspace create WORKSPACE", "make one",
      NULL, NULL, VERB_REMOTE, verb_workspace_create},
+    {ACCESS, "workspace limits WORKSPACE", "show or change what one may",
+     "Without an option it shows what is the workspace's own; what is not named is as the server's options say. "
+     "Each option replaces what was there of its kind. For keys with the scope server.",
+     workspace_limits_options, VERB_REMOTE, verb_workspace_limits},
     {ACCESS, "workspace delete WORKSPACE", "remove one with its keys",
      "Refused while it has sandboxes, unless --force deletes them first.",
      workspace_delete_options, VERB_REMOTE, verb_workspace_delete},

@@ -68,8 +68,8 @@ verb_function verb_port_list, verb_port_publish, verb_port_update, verb_port_unp
 verb_function verb_port_forward;
 
 /* workspace.c */
-verb_function verb_workspace_list, verb_workspace_create, verb_workspace_delete, verb_key_list,
-    verb_key_create, verb_key_delete;
+verb_function verb_workspace_list, verb_workspace_create, verb_workspace_delete,
+    verb_workspace_limits, verb_key_list, verb_key_create, verb_key_delete;
 
 /* secret.c */
 verb_function verb_secret_list, verb_secret_set, verb_secret_delete, verb_secret_trust;

@@ -80,6 +80,53 @@ int verb_workspace_delete(struct invocation *inv, int *ret_status, struct error 
     return inv->json ? output_json(root, err) : output_message(root, err);
 }
 
+static int limits_call(struct invocation *inv, const char *method, yyjson_mut_doc *body,
+                       yyjson_val **ret_root, struct error *err)
+{
+    _cleanup_buf_ struct buf target = BUF_INIT(TARGET_MAX);
+    buf_adds(&target, "/v0/workspaces/");
+    target_add(&target, args_word(inv->args, "WORKSPACE"), false);
+    buf_adds(&target, "/limits");
+    return client_json(inv->client, method, &target, body, 0, ret_root, err);
+}
+
+/* What was there stays, but for what an option says. */
+static int change_limits(struct invocation *inv, yyjson_val **root, struct error *err)
+{
+    static const struct {
+        const char *option, *member, *place;
+    } rows[] = {{"rate-limit", "rateLimit", "/rateLimit"}, {"quota", "quota", "/quota"}};
+    yyjson_mut_val *object;
+    yyjson_mut_doc *body = client_body(inv->client, &object);
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        const char *given = args_option(inv->args, rows[i].option, NULL);
+        struct slice text = given != NULL ? slice_of(given) : client_text(*root, rows[i].place);
+        yyjson_mut_obj_add_strncpy(body, object, rows[i].member, text.data, text.len);
+    }
+    return limits_call(inv, "PUT", body, root, err);
+}
+
+int verb_workspace_limits(struct invocation *inv, int *ret_status, struct error *err)
+{
+    static const char *const titles[] = {"WORKSPACE", "RATE LIMIT", "QUOTA"};
+    bool reset = args_flag(inv->args, "reset");
+    bool change = args_option(inv->args, "rate-limit", NULL) != NULL ||
+                  args_option(inv->args, "quota", NULL) != NULL;
+    yyjson_val *root;
+    if (reset && change)
+        return error_set(err, ERROR_INVALID_ARGUMENT, "--reset stands alone");
+    if (limits_call(inv, reset ? "DELETE" : "GET", NULL, &root, err) < 0 ||
+        (change && change_limits(inv, &root, err) < 0))
+        return -1;
+    if (inv->json)
+        return output_json(root, err);
+    _cleanup_table_ struct table *table = table_new(titles, ARRAY_LEN(titles));
+    table_cell(table, client_text(root, "/workspace"));
+    table_cell(table, client_text(root, "/rateLimit"));
+    table_cell(table, client_text(root, "/quota"));
+    return output_table(table, err);
+}
+
 /* --- keys --- */
 
 static void scopes_cell(struct table *table, yyjson_val *key)

@@ -33,6 +33,7 @@
 #include "auth/keys.h"
 #include "auth/seal.h"
 #include "auth/secrets.h"
+#include "auth/workspaces.h"
 #include "base/cleanup.h"
 #include "base/layout.h"
 #include "base/limits.h"
@@ -177,8 +178,10 @@ static void hurry_up(struct cellad *d)
         http_server_hurry(d->server);
 }
 
-static int fetch_keys(void *ctx, const char *url, size_t max, char **ret_body, size_t *ret_len,
-                      struct error *err)
+/* By threads of their own: callbacks of tenants that take long must not keep anybody out. They are
+ * made for the first of them, as few servers have one. */
+static int fetch_keys(void *ctx, const char *url, const char *authorities, size_t max,
+                      char **ret_body, size_t *ret_len, struct error *err)
 {
     struct cellad *d = ctx;
     const struct webhook_get get = {url, authorities, max};
@@ -333,6 +336,23 @@ static int open_callbacks(struct cellad *d, bool any, struct error *err)
     return 0;
 }
 
+/* Those of workspaces. One that this version cannot read is as if it were not there. */
+static void load_limits(struct cellad *d)
+{
+    const struct principal all = {.scopes = SCOPE_ALL};
+    struct arena *arena = arena_new();
+    struct workspace_info *items;
+    struct error err;
+    size_t count;
+    auth_workspaces(d->auth, &all, arena, &items, &count);
+    for (size_t i = 0; i < count; i++)
+        if (limits_set_workspace(&d->limits, items[i].name, items[i].rates, items[i].quotas, &err) <
+            0)
+            log_error("the limits of the workspace %s do not count: %s", items[i].name,
+                      err.message);
+    arena_free(arena);
+}
+
 /* Before anything is served, and after it is known who is told of commands. */
 static int open_audit(struct cellad *d, struct error *err)
 {
@@ -353,7 +373,8 @@ static int open_audit(struct cellad *d, struct error *err)
         audit_open(d->loop, d->audit_fd, d->audit_head_fd, &options, &d->audit, err) < 0)
         return -1;
     limits_init(&d->limits, &config);
-    sandboxes_set_quota(d->sandboxes, config.sandboxes);
+    load_limits(d);
+    sandboxes_set_quota(d->sandboxes, limits_sandboxes_of, &d->limits);
     recorder_init(&d->recorder, d->loop, d->audit, &d->limits, d->sandboxes);
     d->api.limits = &d->limits;
     d->api.recorder = &d->recorder;

@@ -101,7 +101,8 @@ static int check_room(const struct group *group, struct error *err)
 static int check_quota(const struct sandboxes *s, const char *workspace, struct error *err)
 {
     unsigned count = sandboxes_count(s, workspace);
-    if (s->sandboxes_max == 0 || count < s->sandboxes_max)
+    unsigned most = s->quota == NULL ? 0 : s->quota(s->quota_ctx, workspace);
+    if (most == 0 || count < most)
         return 0;
     return error_set(err, ERROR_TOO_MANY_SANDBOXES,
                      "the workspace \"%s\" has %u sandboxes, and more it may not have: delete one "

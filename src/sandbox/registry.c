@@ -207,9 +207,10 @@ static void count_less(struct sandboxes *s, const char *workspace)
     free(count);
 }
 
-void sandboxes_set_quota(struct sandboxes *s, unsigned per_workspace)
+void sandboxes_set_quota(struct sandboxes *s, sandbox_quota *quota, const void *ctx)
 {
-    s->sandboxes_max = per_workspace;
+    s->quota = quota;
+    s->quota_ctx = ctx;
 }
 
 unsigned sandboxes_count(const struct sandboxes *s, const char *workspace)

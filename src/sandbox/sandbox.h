@@ -114,7 +114,8 @@ int sandboxes_new(struct loop *loop, struct store *store, int data_dir_fd,
  * is (sandbox/machine.h's). "": as it is. */
 /* How many sandboxes a workspace may have, whatever their state: TOO_MANY_SANDBOXES. 0: any number.
  */
-void sandboxes_set_quota(struct sandboxes *s, unsigned per_workspace);
+typedef unsigned sandbox_quota(const void *ctx, const char *workspace); /* 0: no limit */
+void sandboxes_set_quota(struct sandboxes *s, sandbox_quota *quota, const void *ctx);
 unsigned sandboxes_count(const struct sandboxes *s, const char *workspace);
 int sandboxes_set_capacity(struct sandboxes *s, const char *overcommit, const char *capacity,
                            struct error *err);

@@ -207,8 +207,9 @@ struct sandboxes {
     struct reaper *reaper;                 /* NULL before everything is recovered */
     const struct command_witness *witness; /* NULL: nobody */
     struct workspace_count *counts;        /* sandboxes of each workspace */
-    unsigned sandboxes_max;                /* of one workspace; 0: no limit */
-    port_delivery *deliver_port;           /* how monitors tell of ports */
+    sandbox_quota *quota; /* how many a workspace may have; NULL: there is no limit */
+    const void *quota_ctx;
+    port_delivery *deliver_port; /* how monitors tell of ports */
     void *deliver_ctx;
     ahead_describe *describe_ahead; /* what spares can have running; NULL: nothing */
     unsigned monitors_running;

@@ -241,6 +241,10 @@ const struct migration schema_migrations[] = {
          ") STRICT, WITHOUT ROWID;"},
     /* What is said about its history (sandbox/history_rules.h); empty: nothing. */
     {20, "ALTER TABLE sandbox ADD COLUMN history BLOB NOT NULL DEFAULT x'';"},
+    /* What a workspace may, where that is not what the server's options say; as they are written.
+     */
+    {21, "ALTER TABLE workspace ADD COLUMN rates TEXT NOT NULL DEFAULT '';"
+         "ALTER TABLE workspace ADD COLUMN quotas TEXT NOT NULL DEFAULT '';"},
 };
 const size_t schema_migration_count = ARRAY_LEN(schema_migrations);
 

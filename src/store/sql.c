@@ -58,7 +58,9 @@ static const char *const texts[SQL_COUNT] = {
     [SQL_WORKSPACE_ADD] = "INSERT INTO workspace (name, created_ms, created_by)"
                           " VALUES (?1, ?2, ?3)",
     [SQL_WORKSPACE_DELETE] = "DELETE FROM workspace WHERE name = ?1",
-    [SQL_WORKSPACE_ALL] = "SELECT name, created_ms, created_by FROM workspace ORDER BY name",
+    [SQL_WORKSPACE_ALL] = "SELECT name, created_ms, created_by, rates, quotas FROM workspace"
+                          " ORDER BY name",
+    [SQL_WORKSPACE_LIMITS] = "UPDATE workspace SET rates = ?2, quotas = ?3 WHERE name = ?1",
     [SQL_WORKSPACE_SANDBOXES] = "SELECT count(*) FROM sandbox WHERE workspace = ?1",
 
     [SQL_WORKSPACE_GROUPS] = "SELECT count(*) FROM sandbox_group WHERE workspace = ?1",

@@ -198,11 +198,17 @@ struct store_workspace {
     const char *name;
     int64_t created_ms;
     const char *created_by; /* "" when nobody did */
+    const char *rates;      /* its own, as api/call_limits.h reads them; "" or NULL: none … */
+    const char *quotas;     /* … and the same */
 };
+/* Without rates and quotas. */
 int store_add_workspace(struct store *store, const struct store_workspace *row, struct error *err);
 /* With its keys. WORKSPACE_NOT_EMPTY while there is a sandbox or a group in it; fine when it is not
  * there. */
 int store_delete_workspace(struct store *store, const char *name, struct error *err);
+/* Fine when it is not there any more. */
+int store_set_workspace_limits(struct store *store, const char *name, const char *rates,
+                               const char *quotas, struct error *err);
 int store_load_workspaces(struct store *store,
                           int (*each)(void *ctx, const struct store_workspace *row,
                                       struct error *err),

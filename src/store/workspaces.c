@@ -64,6 +64,21 @@ int store_delete_workspace(struct store *store, const char *name, struct error *
     return store_change(store, delete_workspace, (void *)name, err);
 }
 
+static int set_limits(struct sql_db *db, void *arg, struct error *err)
+{
+    const struct store_workspace *row = arg;
+    const struct sql_param params[] = {PARAM_TEXT(row->name), PARAM_TEXT(row->rates),
+                                       PARAM_TEXT(row->quotas)};
+    return sql_run(db, SQL_WORKSPACE_LIMITS, params, 3, "storing a workspace's limits", err);
+}
+
+int store_set_workspace_limits(struct store *store, const char *name, const char *rates,
+                               const char *quotas, struct error *err)
+{
+    struct store_workspace row = {.name = name, .rates = rates, .quotas = quotas};
+    return store_change(store, set_limits, &row, err);
+}
+
 struct load {
     int (*each)(void *ctx, const struct store_workspace *row, struct error *err);
     void *ctx;
@@ -77,6 +92,8 @@ static int load_workspace(void *ctx, sqlite3_stmt *row, struct error *err)
         .name = (const char *)sqlite3_column_text(row, 0),
         .created_ms = sqlite3_column_int64(row, 1),
         .created_by = created_by == NULL ? "" : created_by,
+        .rates = (const char *)sqlite3_column_text(row, 3),
+        .quotas = (const char *)sqlite3_column_text(row, 4),
     };
     return load->each(load->ctx, &workspace, err);
 }

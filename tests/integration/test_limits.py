@@ -176,6 +176,101 @@ def test_streams(limited):
     space.delete()
 
 
+def set_limits(server, workspace, key=None, **limits):
+    names = {"rate_limit": "rateLimit", "quota": "quota"}
+    return call(server, "PUT", f"/v0/workspaces/{workspace}/limits", key or server.key,
+                {names.get(name, name): value for name, value in limits.items()})
+
+
+def test_a_workspace_with_limits_of_its_own(limited):
+    space, other = Workspace(limited), Workspace(limited)
+    key, admin, neighbour = space.key("write"), space.key("admin"), other.key("write")
+    done = set_limits(limited, space.name, rate_limit="files=1:2,exec=2:5", quota="sandboxes=2,streams=1")
+    assert done.status == 200, done
+    assert done.json() == {"workspace": space.name, "rateLimit": "files=1:2,exec=2:5", "quota": "sandboxes=2,streams=1"}
+
+    shown = call(limited, "GET", "/v0/limits", key).json()
+    rows = {row["class"]: row for row in shown["rateLimits"]["classes"]}
+    assert (rows["exec"]["perSecond"], rows["exec"]["burst"], rows["read"]["burst"]) == (2, 5, 20)
+    assert shown["workspaceStreams"] == {"used": 0, "limit": 1} and shown["sandboxes"] == {"used": 0, "limit": 2}
+    shown = call(limited, "GET", "/v0/limits", neighbour).json()
+    assert shown["workspaceStreams"]["limit"] is None and shown["sandboxes"]["limit"] == 4
+
+    for i in range(2):
+        space.create(f"box-{i}", enabled=i == 0)
+    refused = limited.request("POST", "/v0/sandbox", {"metadata": {}, "spec": {"enabled": False}},
+                              {"X-Cella-Workspace": space.name})
+    assert refused.error() == "TOO_MANY_SANDBOXES", refused
+    wait_until(lambda: call(limited, "GET", "/v0/sandbox/box-0", limited.key, headers={
+        "X-Cella-Workspace": space.name}).json()["status"] == "running", 60, "the sandbox")
+
+    refused = until_refused(lambda: call(limited, "GET", "/v0/sandbox/box-0/filesystem/etc/hostname", key))[-1]
+    check_fields(refused, "files")
+    assert refused.headers["RateLimit-Limit"] == "2"
+    # Those who keep the workspace see it, and do not change it.
+    assert set_limits(limited, space.name, admin, quota="sandboxes=off").status == 403
+    assert call(limited, "DELETE", f"/v0/workspaces/{space.name}/limits", admin).status == 403
+    assert set_limits(limited, other.name, admin, quota="sandboxes=off").status in (403, 404)
+    for bad in ({"quota": "boxes=1"}, {"rate_limit": "exec=fast"}, {"rate_limit": "address=1"}, {"rate_limit": "local=on"},
+                {"quota": "sandboxes=0"}, {"quota": 1}, {"colour": "red"}, {"quota": "," * 300}):
+        answer = set_limits(limited, space.name, **bad)
+        assert answer.status == 400 and answer.error() in ("INVALID_ARGUMENT", "UNKNOWN_FIELD"), (bad, answer)
+    assert set_limits(limited, "nobody", quota="").status == 404
+
+    # They outlive the server, and go with a word.
+    limited.wait_recovered(limited.kill("cellad"), "cellad")
+    assert call(limited, "GET", f"/v0/workspaces/{space.name}/limits", limited.key).json()["quota"] == "sandboxes=2,streams=1"
+    assert call(limited, "GET", "/v0/limits", key).json()["sandboxes"] == {"used": 2, "limit": 2}
+    assert call(limited, "DELETE", f"/v0/workspaces/{space.name}/limits", limited.key).json()["quota"] == ""
+    assert call(limited, "GET", "/v0/limits", key).json()["sandboxes"]["limit"] == 4
+    space.delete()
+    other.delete()
+
+
+def test_streams_of_a_workspace(limited):
+    space, other = Workspace(limited), Workspace(limited)
+    one, two, neighbour = space.key("write"), space.key("write"), other.key("write")
+    assert set_limits(limited, space.name, rate_limit="off", quota="streams=1").status == 200
+    for workspace in (space, other):
+        workspace.create("watched", enabled=True)
+
+    def opens(key):
+        with follow(limited, "watched", key) as answer:
+            return answer.status == 200
+
+    wait_until(lambda: opens(one) and opens(neighbour), 60, "the sandboxes")
+
+    def full():
+        with follow(limited, "watched", one) as a:
+            if a.status != 200:  # the one before is not over yet
+                return False
+            with follow(limited, "watched", two) as b, follow(limited, "watched", neighbour) as c:
+                assert b.status == 429 and b"the workspace's" in b.read()
+                return c.status == 200
+
+    wait_until(full, 60, "one stream of the workspace, and one of another")
+    space.delete()
+    other.delete()
+
+
+def test_limits_by_the_command_line(limited):
+    space = Workspace(limited)
+
+    def run(*args):
+        done = limited.cli("workspace", "limits", space.name, *args)
+        assert done.returncode == 0, done
+        return done.stdout.splitlines()[-1].split()
+
+    assert run("--quota", "sandboxes=3") == [space.name, "-", "sandboxes=3"]
+    assert run("--rate-limit", "exec=5:6") == [space.name, "exec=5:6", "sandboxes=3"]  # the other one stays
+    assert run() == [space.name, "exec=5:6", "sandboxes=3"]
+    assert run("--reset") == [space.name, "-", "-"]
+    assert limited.cli("workspace", "limits", space.name, "--reset", "--quota", "x").returncode == 2
+    assert limited.cli("workspace", "limits", space.name, "--quota", "boxes=1").returncode == 2
+    assert limited.cli("workspace", "limits", "nobody").returncode == 3
+    space.delete()
+
+
 def test_addresses(server_factory):
     """Who shows nothing is an address, and all of one address are counted together."""
     server = server_factory("--rate-limit", "local=on,address=1:10,read=off")

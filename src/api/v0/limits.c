@@ -11,7 +11,7 @@
 static void add_class(yyjson_mut_doc *doc, yyjson_mut_val *list, const struct limits *limits,
                       struct caller caller, enum route_class class)
 {
-    const struct bucket_rate *rate = &limits->config.classes[class];
+    const struct bucket_rate *rate = &limits_of(limits, caller.workspace)->classes[class];
     struct bucket_state state = limits_look(limits, caller, class);
     yyjson_mut_val *item = yyjson_mut_arr_add_obj(doc, list);
     yyjson_mut_obj_add_str(doc, item, "class", route_class_name(class));
@@ -37,12 +37,14 @@ int v0_limits(struct http_exchange *x, const struct route_params *params, void *
 {
     const struct api_call *call = ctx;
     const struct limits *limits = call->api->limits;
-    const struct limits_config *config = &limits->config;
+    const struct limits_config *config = limits_of(limits, call->workspace);
+    bool counted = !config->off && limits_counts(limits, http_request(x)->peer);
+    uint32_t in = config == &limits->config ? 0 : config->streams;
     struct caller caller = record_caller_of(x);
     yyjson_mut_val *root;
     yyjson_mut_doc *doc = api_json_new(http_arena(x), &root);
     yyjson_mut_val *rates = yyjson_mut_obj_add_obj(doc, root, "rateLimits");
-    yyjson_mut_obj_add_bool(doc, rates, "counted", limits_counts(limits, http_request(x)->peer));
+    yyjson_mut_obj_add_bool(doc, rates, "counted", counted);
     yyjson_mut_val *classes = yyjson_mut_obj_add_arr(doc, rates, "classes");
     for (int class = 0; class < ROUTE_CLASS_COUNT; class ++)
         if (config->classes[class].per_second != 0)
@@ -51,7 +53,8 @@ int v0_limits(struct http_exchange *x, const struct route_params *params, void *
     yyjson_mut_obj_add_uint(doc, address, "perSecond", config->address.per_second);
     yyjson_mut_obj_add_uint(doc, address, "burst", config->address.burst);
     add_count(doc, root, "streams", limits_streams_of(limits, caller), config->streams_per_caller);
-    add_count(doc, root, "serverStreams", limits->streams, config->streams);
+    add_count(doc, root, "workspaceStreams", limits_streams_in(limits, call->workspace), in);
+    add_count(doc, root, "serverStreams", limits->streams, limits->config.streams);
     add_count(doc, root, "sandboxes", sandboxes_count(call->api->sandboxes, call->workspace),
               config->sandboxes);
     return api_reply_json(x, 200, doc, err);

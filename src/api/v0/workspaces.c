@@ -9,6 +9,7 @@
 #include "api/handlers.h"
 
 #include "api/call.h"
+#include "api/call_limits.h"
 #include "auth/workspaces.h"
 #include "base/cleanup.h"
 #include "loop/co.h"
@@ -167,6 +168,8 @@ int v0_workspace_delete(struct http_exchange *x, const struct route_params *para
         auth_workspace_reopen(call->api->auth, call->workspace);
         return -1;
     }
+    /* One that is made again under the name is another one. */
+    (void)limits_set_workspace(call->api->limits, call->workspace, "", "", NULL);
     yyjson_mut_val *root;
     yyjson_mut_doc *doc = api_json_new(http_arena(x), &root);
     yyjson_mut_obj_add_str(doc, root, "name", call->workspace);

@@ -114,12 +114,68 @@ static void test_streams(void **state)
     limits_release(&limits);
 }
 
+/* What a workspace has of its own is on top of the server's, and touches no other. */
+static void test_workspaces(void **state)
+{
+    struct limits limits;
+    struct limits_config c;
+    struct error err;
+    assert_int_equal(
+        limits_config_parse("exec=7:9,read=5", "streams=4,streams-per-key=3,sandboxes=9", &c, &err),
+        0);
+    limits_init(&limits, &c);
+    assert_ptr_equal(limits_of(&limits, "blue"), &limits.config);
+    assert_int_equal(
+        limits_set_workspace(&limits, "blue", "exec=1:2", "streams=2,sandboxes=1", &err), 0);
+    const struct limits_config *blue = limits_of(&limits, "blue");
+    assert_int_equal(blue->classes[ROUTE_CLASS_EXEC].burst, 2);
+    assert_int_equal(blue->classes[ROUTE_CLASS_READ].per_second, 5);
+    assert_int_equal(blue->streams_per_caller, 3);
+    assert_int_equal(limits_sandboxes_of(&limits, "blue"), 1);
+    assert_int_equal(limits_sandboxes_of(&limits, "red"), 9);
+    assert_ptr_equal(limits_of(&limits, ""), &limits.config);
+
+    struct caller one = caller_in(caller_of_sandbox("one"), "blue");
+    struct caller two = caller_in(caller_of_sandbox("two"), "blue");
+    struct caller red = caller_in(caller_of_sandbox("red"), "red");
+    assert_int_equal(limits_stream_begin(&limits, one, &err), 0);
+    assert_int_equal(limits_stream_begin(&limits, two, &err), 0);
+    assert_int_equal(limits_stream_begin(&limits, one, &err), -1);
+    assert_int_equal(err.code, ERROR_TOO_MANY_STREAMS);
+    assert_non_null(strstr(err.message, "workspace's"));
+    assert_int_equal(limits_stream_begin(&limits, red, &err), 0);
+    assert_int_equal(limits_streams_in(&limits, "blue"), 2);
+    assert_int_equal(limits_streams_in(&limits, "red"), 1);
+
+    /* None of its own any more: what was open is counted still. */
+    assert_int_equal(limits_set_workspace(&limits, "blue", "", "", &err), 0);
+    assert_ptr_equal(limits_of(&limits, "blue"), &limits.config);
+    assert_int_equal(limits_stream_begin(&limits, one, &err), 0);
+    assert_int_equal(limits_stream_begin(&limits, red, &err), -1); /* of the server */
+    limits_stream_end(&limits, one);
+    limits_stream_end(&limits, one);
+    limits_stream_end(&limits, two);
+    limits_stream_end(&limits, red);
+    assert_int_equal(limits_streams_in(&limits, "blue"), 0);
+
+    static const char *const bad[][2] = {{"address=1", ""}, {"local=on", ""}, {"exec=x", ""},
+                                         {"", "streams=0"}, {"", "x=1"},      {"", "off"}};
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        assert_int_equal(limits_set_workspace(&limits, "red", bad[i][0], bad[i][1], &err), -1);
+        assert_int_equal(err.code, ERROR_INVALID_ARGUMENT);
+        assert_ptr_equal(limits_of(&limits, "red"), &limits.config);
+    }
+    assert_int_equal(limits_set_workspace(&limits, "red", "off", "", &err), 0);
+    assert_true(limits_of(&limits, "red")->off);
+    limits_release(&limits);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_config),  cmocka_unit_test(test_wrong_config),
         cmocka_unit_test(test_callers), cmocka_unit_test(test_who_counts),
-        cmocka_unit_test(test_streams),
+        cmocka_unit_test(test_streams), cmocka_unit_test(test_workspaces),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

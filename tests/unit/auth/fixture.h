@@ -48,7 +48,7 @@ static inline int fixture_setup(void **state)
     struct fixture *f = calloc(1, sizeof(*f));
     struct error err;
     char hash[65];
-    const struct store_workspace blue = {"blue", 7, "admin"};
+    const struct store_workspace blue = {.name = "blue", .created_ms = 7, .created_by = "admin"};
     assert_int_equal(store_open(NULL, ":memory:", false, &f->store, &err), 0);
     assert_int_equal(store_add_workspace(f->store, &blue, &err), 0);
     auth_make_key(f->admin);

@@ -111,7 +111,7 @@ static void test_names(void **state)
     elsewhere.workspace = "nowhere";
     assert_int_equal(store_add_group(f->store, &elsewhere, NULL, NULL, 0, &err), -1);
     assert_int_equal(err.code, ERROR_WORKSPACE_NOT_FOUND);
-    const struct store_workspace workspace = {"nowhere", 1, ""};
+    const struct store_workspace workspace = {.name = "nowhere", .created_ms = 1, .created_by = ""};
     assert_int_equal(store_add_workspace(f->store, &workspace, &err), 0);
     assert_int_equal(store_add_group(f->store, &elsewhere, NULL, NULL, 0, &err), 0);
 }
@@ -150,7 +150,7 @@ static void test_workspace_stays_with_its_groups(void **state)
 {
     struct fixture *f = *state;
     struct error err = {0};
-    const struct store_workspace workspace = {"mine", 1, ""};
+    const struct store_workspace workspace = {.name = "mine", .created_ms = 1, .created_by = ""};
     struct store_group row = make_group("g1", "team");
     row.workspace = "mine";
     assert_int_equal(store_add_workspace(f->store, &workspace, &err), 0);

@@ -170,7 +170,8 @@ static void test_names_are_unique_in_a_workspace(void **state)
     row.workspace = "elsewhere";
     assert_int_equal(store_put_sandbox(f->store, &row, &event, &err), -1);
     assert_int_equal(err.code, ERROR_WORKSPACE_NOT_FOUND);
-    const struct store_workspace elsewhere = {"elsewhere", 1, "admin"};
+    const struct store_workspace elsewhere = {
+        .name = "elsewhere", .created_ms = 1, .created_by = "admin"};
     assert_int_equal(store_add_workspace(f->store, &elsewhere, &err), 0);
     assert_int_equal(store_put_sandbox(f->store, &row, &event, &err), 0);
     load(f->store, &loaded);
@@ -382,6 +383,7 @@ struct workspaces {
     size_t count;
     char names[8][64];
     char created_by[8][64];
+    char limits[8][64];
 };
 
 static int take_workspace(void *ctx, const struct store_workspace *row, struct error *err)
@@ -389,6 +391,7 @@ static int take_workspace(void *ctx, const struct store_workspace *row, struct e
     struct workspaces *all = ctx;
     assert_true(all->count < ARRAY_LEN(all->names));
     snprintf(all->names[all->count], 64, "%s", row->name);
+    snprintf(all->limits[all->count], 64, "%s/%s", row->rates, row->quotas);
     snprintf(all->created_by[all->count++], 64, "%s", row->created_by);
     return 0;
 }
@@ -398,12 +401,16 @@ static void test_workspaces(void **state)
     struct fixture *f = *state;
     struct error err = {0};
     struct workspaces all = {0};
-    const struct store_workspace blue = {"blue", 5, "admin"};
+    const struct store_workspace blue = {.name = "blue", .created_ms = 5, .created_by = "admin"};
     assert_int_equal(store_add_workspace(f->store, &blue, &err), 0);
     assert_int_equal(store_add_workspace(f->store, &blue, &err), -1);
     assert_int_equal(err.code, ERROR_ALREADY_EXISTS);
+    assert_int_equal(store_set_workspace_limits(f->store, "blue", "exec=1", "streams=2", &err), 0);
+    assert_int_equal(store_set_workspace_limits(f->store, "nobody", "x", "y", &err), 0);
     fixture_reopen(f);
     assert_int_equal(store_load_workspaces(f->store, take_workspace, &all, NULL), 0);
+    assert_string_equal(all.limits[0], "exec=1/streams=2");
+    assert_string_equal(all.limits[1], "/");
     assert_int_equal(all.count, 2);
     assert_string_equal(all.names[0], "blue");
     assert_string_equal(all.created_by[0], "admin");
@@ -416,7 +423,7 @@ static void test_workspace_goes_when_it_is_empty(void **state)
     struct fixture *f = *state;
     struct error err = {0};
     struct keys keys = {0};
-    const struct store_workspace blue = {"blue", 5, "admin"};
+    const struct store_workspace blue = {.name = "blue", .created_ms = 5, .created_by = "admin"};
     struct store_key key = make_key('a', "one", 1);
     snprintf(key.workspace, sizeof(key.workspace), "blue");
     assert_int_equal(store_add_workspace(f->store, &blue, NULL), 0);
