@@ -20,6 +20,8 @@ enum {
     LINE_MAX_BYTES = (8 << 20) + 64, /* larger files are binary to git: core.bigFileThreshold */
 };
 
+#define TIME_MAX_S (INT64_MAX / 1000)
+
 /* ---- the log ---- */
 
 struct log {
@@ -116,7 +118,8 @@ static int read_commit(struct git *git, struct slice field, struct log *log, str
     if (git_until(git, '\0', FIELD_MAX, &field, err) <= 0)
         return -1;
     snprintf(number, sizeof(number), "%.*s", (int)(field.len < 20 ? field.len : 20), field.data);
-    c->time_ms = strtoll(number, NULL, 10) * 1000;
+    long long seconds = strtoll(number, NULL, 10);
+    c->time_ms = seconds >= 0 && seconds <= TIME_MAX_S ? seconds * 1000 : 0;
     if (git_until(git, '\0', FIELD_MAX, &field, err) <= 0)
         return -1;
     read_message(log, field);
