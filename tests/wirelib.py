@@ -118,6 +118,7 @@ MESSAGES = {
     "HISTORY_ITEM": (166, [(1, U64, "op"), (2, STR, "path"), (3, U64, "mode"), (4, U64, "uid"),
                            (5, U64, "gid"), (6, U64, "size"), (7, STR, "target"), (8, U64, "only_new")]),
     "HISTORY_APPLIED": (167, [(1, U64, "done"), (2, U64, "failed"), (3, STR, "failure"), (4, STRV, "left")]),
+    "HISTORY_WATCH": (168, []),
     "AGENT_LOG": (73, [(1, U64, "offset"), (2, U64, "total"), (3, U64, "open"),
                        (4, BYTES, "data")]),
 }

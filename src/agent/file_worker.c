@@ -116,6 +116,7 @@ static const struct verb {
     {&history_list_schema, history_list},
     {&history_read_schema, history_read},
     {&history_apply_schema, history_apply, .takes_content = true},
+    {&history_watch_schema, history_share_watch},
 };
 
 static const struct verb *find_verb(uint16_t type)

@@ -66,3 +66,5 @@ int upload_list(struct file_worker *worker, uint32_t id, const void *msg, struct
 int history_list(struct file_worker *worker, uint32_t id, const void *msg, struct error *err);
 int history_read(struct file_worker *worker, uint32_t id, const void *msg, struct error *err);
 int history_apply(struct file_worker *worker, uint32_t id, const void *msg, struct error *err);
+int history_share_watch(struct file_worker *worker, uint32_t id, const void *msg,
+                        struct error *err);

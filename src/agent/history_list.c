@@ -70,7 +70,15 @@ static enum walk_next visit(void *ctx, const struct walk_item *item, struct erro
         l->listed.cut = 1;
         return WALK_ON;
     }
-    return tell(l, path, item->dir_fd, item->name, &item->st, err);
+    struct stat st = item->st;
+    /* A directory's watch tells of what is done by names in it; what is done by others the file
+     * itself has to tell. What it was before it was watched is of no interest any more. */
+    if (S_ISREG(st.st_mode) && st.st_nlink > 1) {
+        history_arming_add_file(&l->arming, item->dir_fd, item->name);
+        if (fstatat(item->dir_fd, item->name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+            return WALK_ON; /* it went, which is an event */
+    }
+    return tell(l, path, item->dir_fd, item->name, &st, err);
 }
 
 static bool enters(void *ctx, const char *path, const char *name)

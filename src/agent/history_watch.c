@@ -15,6 +15,7 @@ enum {
     /* Closing for writing is in it for the sake of mappings, whose writes nobody is told of. */
     MASK = IN_CREATE | IN_MODIFY | IN_CLOSE_WRITE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO |
            IN_ATTRIB | IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR | IN_ONESHOT,
+    FILE_MASK = IN_MODIFY | IN_CLOSE_WRITE | IN_ATTRIB | IN_DONT_FOLLOW | IN_ONESHOT,
     PARENT_MASK = IN_CREATE | IN_MOVED_TO | IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR | IN_ONESHOT,
 };
 
@@ -66,22 +67,27 @@ void history_arming_begin(struct history_arming *arming, const struct history_wa
 }
 
 /* "." rather than a path: what was opened is what is watched, and /proc is not needed. */
-static void add(struct history_arming *arming, int fd, uint32_t mask)
+static void add(struct history_arming *arming, int fd, const char *name, uint32_t mask)
 {
     if (arming->failed)
         return;
-    arming->failed = fchdir(fd) < 0 || inotify_add_watch(arming->watch->fd, ".", mask) < 0;
+    arming->failed = fchdir(fd) < 0 || inotify_add_watch(arming->watch->fd, name, mask) < 0;
     (void)!chdir("/"); /* a directory that somebody is in is never quite gone */
 }
 
 void history_arming_add(struct history_arming *arming, int fd)
 {
-    add(arming, fd, MASK);
+    add(arming, fd, ".", MASK);
+}
+
+void history_arming_add_file(struct history_arming *arming, int dir_fd, const char *name)
+{
+    add(arming, dir_fd, name, FILE_MASK);
 }
 
 void history_arming_add_parent(struct history_arming *arming, int fd)
 {
-    add(arming, fd, PARENT_MASK);
+    add(arming, fd, ".", PARENT_MASK);
 }
 
 bool history_arming_end(struct history_arming *arming)

@@ -51,6 +51,8 @@ struct history_arming {
 void history_arming_begin(struct history_arming *arming, const struct history_watch *watch);
 /* Watches the directory that fd is at. */
 void history_arming_add(struct history_arming *arming, int fd);
+/* Watches a file itself: one that has more names than the one that it was found by. */
+void history_arming_add_file(struct history_arming *arming, int dir_fd, const char *name);
 /* Watches for something of any name to appear in it: a root that is not there yet. */
 void history_arming_add_parent(struct history_arming *arming, int fd);
 /* Whether all is watched: from now on the agent may find it clean. */

@@ -252,10 +252,10 @@ enum {
     HISTORY_MATCH_MAX = 1 << 30,         /* steps of holding files against them, at one time */
     HISTORY_LEFT_SHOWN = 100,            /* files that a rollback has left alone, in an answer */
     HISTORY_LEFT_BYTES_MAX = 64 * 1024,  /* of their names and reasons */
-    HISTORY_TOTAL_MAX = 2000 << 20,      /* all tracked files of a sandbox together, bytes */
     HISTORY_PACKS_MAX = 50,              /* then they are made one */
     HISTORY_OPEN_MAX = 64, /* executions nobody waits for whose end is looked out for */
-    HISTORY_REPOSITORY_MAX = 2000 << 20, /* bytes: then its older half goes */
+    HISTORY_REPOSITORY_MAX = 2000 << 20, /* bytes: then its older half goes; and of the files */
+    HISTORY_REPOSITORY_MIN = 1 << 20,    /* … where the server was told another number */
     HISTORY_PAGE_MAX = 1000,             /* commits in one answer */
     HISTORY_PAGE_DEFAULT = 100,
     HISTORY_EXECUTIONS_BYTES = 1 << 20, /* of those that are remembered: some 15 000 */

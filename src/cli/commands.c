@@ -519,6 +519,7 @@ static const struct option_row server_options[] = {
     FLAG("allow-private-callbacks", "let callbacks go to private addresses, and to this machine"),
     FLAG("no-auth", "ask nobody for a key; on a loopback address only"),
     FLAG("no-history", "keep no history of sandboxes' files"),
+    TEXT("history-size", "BYTES", "how large one sandbox's may be, as 500Mi: then its older half goes (default: 2000Mi, the most)"),
     TEXT("volume-size", "BYTES", "size of the volume for sandboxes, as 20G (made on the first start)"),
     CHOICE("storage", "auto|btrfs|plain", "where sandboxes keep their files (default: auto)"),
     CHOICE("network", "on|off", "whether sandboxes can have a network (default: on, where the machine can)"),

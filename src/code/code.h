@@ -142,12 +142,14 @@ struct code_event {
 typedef int code_listener(void *ctx, const struct code_event *event, struct error *err);
 
 struct code_run {
-    const char *context;  /* an id; NULL: the default one of … */
-    const char *language; /* … this language; NULL: python. Only one of the two */
-    struct slice code;    /* at most CODE_SOURCE_MAX: PAYLOAD_TOO_LARGE */
-    struct slice env;     /* "NAME=value" …: for this run alone */
-    int64_t timeout_ms;   /* then it is interrupted, and later its interpreter killed; 0: never */
-    int64_t idle_ms;      /* CODE_IDLE after this; 0: never */
+    const char *context;   /* an id; NULL: the default one of … */
+    const char *language;  /* … this language; NULL: python. Only one of the two */
+    struct slice code;     /* at most CODE_SOURCE_MAX: PAYLOAD_TOO_LARGE */
+    struct slice env;      /* "NAME=value" …: for this run alone */
+    int64_t timeout_ms;    /* then it is interrupted, and later its interpreter killed; 0: never */
+    int64_t idle_ms;       /* CODE_IDLE after this; 0: never */
+    const char *execution; /* of history_run_begin()'s, for who tells it before CODE_END; NULL: one
+                            * is made up */
 };
 
 /*

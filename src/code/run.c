@@ -18,7 +18,6 @@
 #include "loop/net.h"
 #include "observe/meters.h"
 #include "sandbox/history.h"
-#include "sandbox/history_tree.h"
 #include "sandbox/processes.h"
 #include "sandbox/witness.h"
 
@@ -72,15 +71,15 @@ static int tell_error(struct running *r, const char *name, const char *value, st
     return tell(r, &event, err);
 }
 
-/* The interpreter goes on, so no end of a process tells whether something was changed: the agent is
- * asked, and what there is to be committed is, before anybody hears of the end. */
+/* The interpreter goes on, so no end of a process tells whether something was changed. What there
+ * is to be committed is, before anybody hears of the end. */
 static void settle(struct running *r)
 {
     struct sandboxes *s = r->c->code->sandboxes;
     const char *workspace = r->place->workspace, *sandbox = r->place->sandbox;
     if (history_enabled(s, workspace, sandbox))
         history_run_end(s, workspace, sandbox, r->execution,
-                        !history_tree_clean(s, workspace, sandbox));
+                        !history_seems_clean(s, workspace, sandbox));
 }
 
 static int tell_end(struct running *r, struct error *err)
@@ -545,7 +544,10 @@ int code_run(struct code *code, const struct code_place *place, const struct cod
                         .listener = listener,
                         .ctx = ctx};
     sandboxes_is_paused(code->sandboxes, place->workspace, place->sandbox, &r.paused_ms);
-    history_run_begin(r.execution);
+    if (run->execution == NULL)
+        history_run_begin(r.execution);
+    else
+        snprintf(r.execution, sizeof(r.execution), "%s", run->execution);
     int rc = carry_out(&r, err);
     const int64_t status = r.status;
     witness_code_end(code->sandboxes, seen, rc < 0 ? NULL : &status);

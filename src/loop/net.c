@@ -155,7 +155,8 @@ int net_read_with_fd(struct loop *loop, int from, void *to, size_t len, int64_t 
         struct msghdr message = {.msg_iov = &iov,
                                  .msg_iovlen = 1,
                                  .msg_control = control.bytes,
-                                 .msg_controllen = sizeof(control.bytes)};
+                                 /* CMSG_SPACE would have room for a second one, to be lost */
+                                 .msg_controllen = CMSG_LEN(sizeof(int))};
         ssize_t n = recvmsg(from, &message, MSG_CMSG_CLOEXEC);
         if (n < 0 && errno == EINTR)
             continue;
@@ -167,7 +168,8 @@ int net_read_with_fd(struct loop *loop, int from, void *to, size_t len, int64_t 
         if (n <= 0)
             return error_set(err, ERROR_UNAVAILABLE, "the other end closed the connection");
         const struct cmsghdr *rights = CMSG_FIRSTHDR(&message);
-        if (rights != NULL && rights->cmsg_type == SCM_RIGHTS) {
+        if (rights != NULL && rights->cmsg_level == SOL_SOCKET && rights->cmsg_type == SCM_RIGHTS &&
+            rights->cmsg_len == CMSG_LEN(sizeof(int))) {
             cleanup_fd(fd);
             memcpy(fd, CMSG_DATA(rights), sizeof(*fd));
         }

@@ -71,6 +71,7 @@ struct cellad {
     struct tls_context *tls; /* NULL: plain HTTP only */
     const char *overcommit, *capacity, *network_private;
     bool no_history;
+    uint64_t history_bytes;
     const char *audit_text, *rate_text, *quota_text;
     int audit_fd, audit_head_fd;
     struct audit *audit;
@@ -418,6 +419,7 @@ static int open_parts(struct cellad *d, const char *data, bool open_to_all, unsi
     sandboxes_set_secrets(d->sandboxes, secret_source_fill, secret_source_check, d->auth);
     sandboxes_set_metrics_interval(d->sandboxes, interval);
     sandboxes_set_history(d->sandboxes, !d->no_history);
+    sandboxes_set_history_size(d->sandboxes, d->history_bytes);
     sandboxes_set_keep(d->sandboxes, d->keep_sandboxes);
     sandboxes_set_trace_commands(d->sandboxes, d->trace_commands);
     d->api.loop = d->loop;
@@ -453,6 +455,7 @@ static void take_settings(struct cellad *d, int count, char **words)
     d->trace_ratio = setting(count, words, "trace-ratio");
     d->trace_commands = setting(count, words, "trace-commands")[0] != '\0';
     d->keep_sandboxes = setting(count, words, "keep-sandboxes")[0] != '\0';
+    d->history_bytes = strtoull(setting(count, words, "history-size"), NULL, 10);
     d->drain_delay_ms = 1000 * strtoll(setting(count, words, "drain-delay"), NULL, 10);
     d->drain_timeout_ms = 1000 * strtoll(setting(count, words, "drain-timeout"), NULL, 10);
 }

@@ -108,6 +108,7 @@ static const struct option_place places[] = {
     {"--allow-private-callbacks", FLAG, offsetof(struct server_options, private_callbacks)},
     {"--no-auth", FLAG, offsetof(struct server_options, no_auth)},
     {"--no-history", FLAG, offsetof(struct server_options, no_history)},
+    {"--history-size", VALUE, offsetof(struct server_options, history_size)},
 };
 
 /* As it is listened on, not as it is written: names are not looked up there, either. */
@@ -232,6 +233,20 @@ static int check_observation(struct server_options *options, struct error *err)
                          &options->drain_timeout_s, err);
 }
 
+static int check_history(struct server_options *options, struct error *err)
+{
+    uint64_t bytes = HISTORY_REPOSITORY_MAX;
+    if (options->history_size != NULL &&
+        (quantity_bytes(options->history_size, &bytes, NULL) < 0 ||
+         bytes < HISTORY_REPOSITORY_MIN || bytes > HISTORY_REPOSITORY_MAX))
+        return error_set(err, ERROR_INVALID_ARGUMENT,
+                         "--history-size: \"%.40s\" is not a size from %dMi to %dMi",
+                         options->history_size, HISTORY_REPOSITORY_MIN >> 20,
+                         HISTORY_REPOSITORY_MAX >> 20);
+    options->history_bytes = bytes;
+    return 0;
+}
+
 int server_options_parse(int argc, char **argv, struct server_options *ret_options,
                          struct error *err)
 {
@@ -279,9 +294,10 @@ int server_options_parse(int argc, char **argv, struct server_options *ret_optio
                          "--metrics-interval: \"%.40s\" is not between 1 and %d seconds",
                          options.metrics_interval, METRICS_INTERVAL_MAX_S);
     options.metrics_interval_s = interval;
-    if (check_open(&options, err) < 0 || check_observation(&options, err) < 0 ||
-        check_admission(&options, err) < 0 || check_limits(&options, err) < 0 ||
-        check_ports(&options, err) < 0 || check_private(options.network_private, err) < 0 ||
+    if (check_open(&options, err) < 0 || check_history(&options, err) < 0 ||
+        check_observation(&options, err) < 0 || check_admission(&options, err) < 0 ||
+        check_limits(&options, err) < 0 || check_ports(&options, err) < 0 ||
+        check_private(options.network_private, err) < 0 ||
         check_range6(options.network_range6, err) < 0)
         return -1;
     *ret_options = options;

@@ -56,7 +56,9 @@ struct server_options {
     const char *quota;                /* the same */
     bool no_auth;
     bool no_history;
-    bool private_callbacks; /* callbacks may go to any address */
+    const char *history_size; /* of one sandbox's, as given: "500M"; NULL: the most */
+    uint64_t history_bytes;   /* what that is */
+    bool private_callbacks;   /* callbacks may go to any address */
 };
 
 /* argv as cli.h's server_main() gets it: "--name" and its value, checked against the verb's row. */

@@ -234,10 +234,12 @@ static void add_setting(struct cellad_settings *settings, const char *name, cons
 static void describe_settings(const struct server_options *options,
                               struct cellad_settings *settings)
 {
-    char delay[24], timeout[24];
+    char delay[24], timeout[24], history[24];
     settings->count = 0;
     snprintf(delay, sizeof(delay), "%" PRIu64, options->drain_delay_s);
     snprintf(timeout, sizeof(timeout), "%" PRIu64, options->drain_timeout_s);
+    snprintf(history, sizeof(history), "%" PRIu64, options->history_bytes);
+    add_setting(settings, "history-size", history);
     add_setting(settings, "access-log", options->access_log ? "on" : "");
     add_setting(settings, "metrics-open", options->metrics_open ? "on" : "");
     add_setting(settings, "metrics-listen", options->metrics_listen);

@@ -41,6 +41,9 @@
     X(RETRY_CONNECT, "cella_retries_total", "what", "connect", NULL)                               \
     X(RETRY_CALLBACK, "cella_retries_total", "what", "callback", NULL)                             \
     X(RETRY_EXPORT, "cella_retries_total", "what", "export", NULL)                                 \
+    X(HISTORY_LOOKED, "cella_history_looks_total", "result", "success",                            \
+      "Looks at sandboxes' files for their history, by what came of it.")                          \
+    X(HISTORY_FAILED, "cella_history_looks_total", "result", "failure", NULL)                      \
     X(SPANS_EXPORTED, "cella_otlp_items_total", "result", "exported",                              \
       "Spans and sets of metrics for the collector, by what became of them.")                      \
     X(SPANS_DROPPED, "cella_otlp_items_total", "result", "dropped", NULL)                          \

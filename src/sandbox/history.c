@@ -22,6 +22,7 @@
 #include "base/log.h"
 #include "base/timetext.h"
 #include "loop/co.h"
+#include "observe/meters.h"
 #include "sandbox/history_look.h"
 #include "sandbox/history_pack.h"
 #include "sandbox/history_state.h"
@@ -33,6 +34,7 @@ enum {
     THREADS = 2,
     SOON_MS = 50,              /* from the first execution to the first look */
     TOO_MUCH_MS = 60 * 1000,   /* until files that were too many are listed again */
+    FULL_MS = 2 * 1000,        /* until a full disk is tried again */
     PROCESSES_LOOKED_AT = 512, /* of those that nobody waits for */
 };
 
@@ -58,6 +60,7 @@ int histories_new(struct sandboxes *s, int data_dir_fd, struct error *err)
         return error_sys(err, "allocating");
     h->dir_fd = h->journal.fd = -1;
     s->histories = h;
+    h->repository_max = HISTORY_REPOSITORY_MAX;
     h->git.loop = s->loop;
     h->git.workers = workers_new(s->loop, THREADS, err);
     if (h->git.workers == NULL ||
@@ -84,6 +87,11 @@ void sandboxes_set_history(struct sandboxes *s, bool on)
              "this server was started with --no-history");
 }
 
+void sandboxes_set_history_size(struct sandboxes *s, uint64_t bytes)
+{
+    s->histories->repository_max = bytes;
+}
+
 static bool is_known(void *ctx, const char *id)
 {
     const struct sandboxes *s = ctx;
@@ -94,6 +102,9 @@ static bool is_known(void *ctx, const char *id)
 
 void histories_start(struct sandboxes *s)
 {
+    unsigned orphans = git_end_orphans(s->histories->dir_fd);
+    if (orphans > 0)
+        log_info("ended %u git of a server that was killed", orphans);
     history_folders_sweep(&s->histories->git, s->histories->dir_fd, is_known, s);
     struct error err = {0};
     if (!s->histories->on)
@@ -137,6 +148,7 @@ struct sandbox_history *history_of(struct sandbox *sb)
         if (sb->history == NULL)
             abort();
         buf_init(&sb->history->lines, HISTORY_LINES_BYTES);
+        sb->history->watch_fd = -1;
     }
     return sb->history;
 }
@@ -185,8 +197,10 @@ void history_change_rules(struct sandbox *sb, struct slice list)
 
 void sandbox_history_free(struct sandbox_history *h)
 {
-    if (h != NULL)
-        buf_release(&h->lines);
+    if (h == NULL)
+        return;
+    cleanup_fd(&h->watch_fd);
+    buf_release(&h->lines);
     free(h);
 }
 
@@ -294,6 +308,7 @@ int history_open_repository(struct sandbox *sb, struct repository *ret_repositor
 struct agent_source {
     struct history_tree *tree;
     struct slice ignore;
+    bool watched; /* the last listing's */
 };
 
 static int list_agent(void *ctx, history_visit *visit, void *visit_ctx, struct error *err)
@@ -303,6 +318,7 @@ static int list_agent(void *ctx, history_visit *visit, void *visit_ctx, struct e
     if (history_tree_list(source->tree, source->ignore, HISTORY_ENTRIES_MAX, visit, visit_ctx,
                           &listed, err) < 0)
         return -1;
+    source->watched = listed.watched == 1;
     if (listed.cut)
         return error_set(err, ERROR_LIMIT_EXCEEDED,
                          "there are more than %d tracked files, too many for a history",
@@ -331,9 +347,13 @@ static int commit_once(struct sandbox *sb, struct repository *r,
     _cleanup_history_tree_ struct history_tree *tree = NULL;
     if (history_open_tree(sb, &tree, err) < 0)
         return -1;
-    struct agent_source agent = {tree, request->ignore};
+    struct agent_source agent = {tree, request->ignore, false};
     const struct history_source source = {&agent, list_agent, read_agent};
-    return history_commit_files(r, &source, request, arena, ret_manifest, ret_committed, err);
+    if (history_commit_files(r, &source, request, arena, ret_manifest, ret_committed, err) < 0)
+        return -1;
+    sb->history->watched = agent.watched;
+    history_take_watch(sb, tree);
+    return 0;
 }
 
 /* With the lock. 1: it is still too large, and has lost its older half. */
@@ -345,7 +365,9 @@ static int end_packing(struct sandbox *sb, struct repository *r, struct packing 
     if (repository_pack_end(r, packing, err) < 0)
         return -1;
     sb->history->packed_bytes = repository_size(r);
-    return sb->history->packed_bytes > HISTORY_REPOSITORY_MAX ? repository_forget_half(r, err) : 0;
+    return sb->history->packed_bytes > sb->owner->histories->repository_max
+               ? repository_forget_half(r, err)
+               : 0;
 }
 
 /* Nobody waits for the long part of it: commits are made meanwhile. */
@@ -374,7 +396,11 @@ static void repack(void *arg)
     struct sandboxes *s = sb->owner;
     struct error err = {0};
     sb->history->packer = co_self(s->loop);
-    if (!is_going(sb) && repack_now(sb, &err) < 0) {
+    if (is_going(sb)) {
+        /* its folder is about to go */
+    } else if (repack_now(sb, &err) == 0) {
+        sb->history->not_before_ms = 0;
+    } else {
         sb->history->tidied = false; /* a git that was killed leaves what it had written */
         sb->history->packed_bytes = 0;
         if (!is_going(sb) && err.code != ERROR_CANCELLED)
@@ -394,8 +420,8 @@ static void repack_if_due(struct sandbox *sb)
     struct error err;
     struct sandbox_history *h = sb->history;
     /* One that stayed large when it was packed is packed again when it has grown. */
-    bool large = h->bytes > HISTORY_REPOSITORY_MAX &&
-                 h->bytes > h->packed_bytes + HISTORY_REPOSITORY_MAX / 8;
+    bool large =
+        h->bytes > all->repository_max && h->bytes > h->packed_bytes + all->repository_max / 8;
     if ((h->packs < HISTORY_PACKS_MAX && !large) || all->repacking || sb->owner->closing)
         return;
     h->packs = 0;
@@ -413,12 +439,22 @@ static void repack_if_due(struct sandbox *sb)
 static int refuse_large(struct sandbox *sb, struct error *err)
 {
     struct sandbox_history *h = sb->history;
-    if (h->bytes <= 2 * (uint64_t)HISTORY_REPOSITORY_MAX)
+    if (h->bytes <= 2 * sb->owner->histories->repository_max)
         return 0;
-    h->not_before_ms = loop_now(sb->owner->loop) + TOO_MUCH_MS;
     repack_if_due(sb);
     return error_set(err, ERROR_LIMIT_EXCEEDED,
                      "the history is too large: it goes on when it has been packed");
+}
+
+/* It is worth another try, but not at every command's end. */
+static void failed(struct sandbox *sb, const struct error *err)
+{
+    int64_t pause_ms = err->code == ERROR_LIMIT_EXCEEDED   ? TOO_MUCH_MS
+                       : err->code == ERROR_QUOTA_EXCEEDED ? FULL_MS
+                                                           : 0;
+    meter_count(loop_meters(sb->owner->loop), METER_HISTORY_FAILED);
+    if (pause_ms > 0)
+        sb->history->not_before_ms = loop_now(sb->owner->loop) + pause_ms;
 }
 
 int history_commit_now(struct sandbox *sb, struct repository *r, const char *execution,
@@ -436,13 +472,13 @@ int history_commit_now(struct sandbox *sb, struct repository *r, const char *exe
         .even_empty = even_empty,
         .file_max = rules->file_max,
         .ignore = history_ignore_of(sb, arena),
-        .total_max = HISTORY_TOTAL_MAX,
+        .total_max = sb->owner->histories->repository_max,
         .created_ns = (uint64_t)sb->created_ms * 1000000,
     };
     h->settled = false;
-    if (refuse_large(sb, err) < 0)
-        return -1;
-    int rc = commit_once(sb, r, &request, arena, ret_manifest, ret_committed, err);
+    int rc = refuse_large(sb, err);
+    if (rc == 0)
+        rc = commit_once(sb, r, &request, arena, ret_manifest, ret_committed, err);
     if (rc < 0 && err->code == ERROR_INTERNAL && repository_check(r, NULL) > 0) {
         log_warn("sandbox %s: its history was torn, and begins anew", sb->id);
         history_manifest_release(ret_manifest);
@@ -452,17 +488,27 @@ int history_commit_now(struct sandbox *sb, struct repository *r, const char *exe
     memcpy(h->head, r->head, GIT_NAME_SIZE);
     if (rc < 0) {
         h->tidied = false; /* a git that was killed leaves what it had written */
-        if (err->code == ERROR_LIMIT_EXCEEDED)
-            h->not_before_ms = loop_now(sb->owner->loop) + TOO_MUCH_MS;
+        failed(sb, err);
         return -1;
     }
-    h->settled = rules_number == h->rules;
+    meter_count(loop_meters(sb->owner->loop), METER_HISTORY_LOOKED);
+    /* Without an execution, what was changed waits for the next one. */
+    h->settled = execution != NULL && rules_number == h->rules;
+    h->unseen[0] = '\0';
     h->packs += ret_committed->made;
     repack_if_due(sb);
     return 0;
 }
 
 /* ---- executions ---- */
+
+static int open_or_fail(struct sandbox *sb, struct repository *r, struct error *err)
+{
+    if (history_open_repository(sb, r, err) == 0)
+        return 0;
+    failed(sb, err);
+    return -1;
+}
 
 /* With the lock. */
 static void look_into(struct sandbox *sb, const char *execution)
@@ -475,7 +521,7 @@ static void look_into(struct sandbox *sb, const char *execution)
     history_manifest_init(&m);
     if (sb->gone || sb->status != SANDBOX_RUNNING)
         sb->history->settled = false;
-    else if (history_open_repository(sb, &r, &err) < 0 ||
+    else if (open_or_fail(sb, &r, &err) < 0 ||
              history_commit_now(sb, &r, execution, HISTORY_MESSAGE, false, arena, &m, &committed,
                                 &err) < 0) {
         if (sb->status == SANDBOX_RUNNING && !sb->gone)
@@ -609,6 +655,7 @@ void history_run_ended(struct sandbox *sb, const char *execution, bool dirty)
                 break;
         if (!sb->gone)
             history_remember(sb, execution, h->head);
+        snprintf(h->unseen, sizeof(h->unseen), "%s", execution);
     } else if (h->settled) {
         start_look(sb, execution, false);
     } else {
@@ -737,6 +784,8 @@ int history_begin_question(struct sandbox *sb, struct repository *ret_repository
     if (rc < 0) {
         repository_close(ret_repository);
         history_unlock(sb);
+    } else {
+        history_catch_up(sb, ret_repository);
     }
     return rc;
 }

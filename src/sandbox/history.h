@@ -55,6 +55,10 @@ void history_run_begin(char ret_execution[EXECUTION_ID_SIZE]);
 void history_run_end(struct sandboxes *s, const char *workspace, const char *name,
                      const char *execution, bool dirty);
 
+/* Whether nothing has changed since the files were looked at last, as far as there are signs of it:
+ * of what goes on, so that no end of a process says so. False when they never were. */
+bool history_seems_clean(struct sandboxes *s, const char *workspace, const char *name);
+
 /* Whether history is kept for it. */
 bool history_enabled(struct sandboxes *s, const char *workspace, const char *name);
 

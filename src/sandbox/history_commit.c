@@ -551,8 +551,10 @@ static int compare_and_commit(struct work *w, struct arena *arena,
     forget_fresh_times(w);
     w->now->rules = rules_kept(w, w->import.commit[0] != '\0', rules);
     memcpy(w->now->commit, w->r->head, GIT_NAME_SIZE);
-    /* Without it the next comparison is by content, and as right. */
-    repository_save_manifest(w->r, w->now, NULL);
+    memcpy(w->before->commit, w->r->head, GIT_NAME_SIZE);
+    /* Where there is no execution to commit for, what is new stays so. Without it the next
+     * comparison is by content, and as right. */
+    repository_save_manifest(w->r, w->request->execution == NULL ? w->before : w->now, NULL);
     return 0;
 }
 

@@ -77,7 +77,12 @@ size_t execution_line(char out[EXECUTION_LINE_SIZE], const char *execution, cons
 int executions_append(int histories_fd, const char *id, struct slice lines, struct error *err)
 {
     _cleanup_fd_ int fd = open_to_append(histories_fd, id);
-    if (fd < 0 || write(fd, lines.data, lines.len) != (ssize_t)lines.len)
+    ssize_t n = fd < 0 ? -1 : write(fd, lines.data, lines.len);
+    if (n >= 0 && n < (ssize_t)lines.len) { /* the disk is full: half a line would spoil the next */
+        (void)!ftruncate(fd, lseek(fd, 0, SEEK_CUR) - n);
+        errno = ENOSPC;
+    }
+    if (n != (ssize_t)lines.len)
         return error_sys(err, "writing down executions");
     if (lseek(fd, 0, SEEK_CUR) <= HISTORY_EXECUTIONS_BYTES)
         return 0;
@@ -115,30 +120,31 @@ struct search {
     const char *execution;
     char commit[GIT_NAME_SIZE]; /* ""; not found */
     int64_t time_ms;
+    char last[EXECUTION_ID_SIZE]; /* the newest one, when its end is to come */
     bool failed;
 };
 
 /* Its newest line counts, and of two that are as new the last: "exec_7683de5a <commit> <ms>". One
- * that was not written to its end is no line. */
+ * that was not written to its end is no line; but it may stand behind half a line, which a power
+ * cut has left. */
 void executions_find(struct slice list, const char *execution, char ret_commit[GIT_NAME_SIZE],
                      int64_t *ret_time_ms)
 {
     size_t id = strlen(execution);
+    const char *end = list.data + list.len, *at = list.data;
     ret_commit[0] = '\0';
     *ret_time_ms = 0;
-    for (const char *at = list.data, *end = list.data + list.len; at < end;) {
+    for (; at < end && (at = memmem(at, (size_t)(end - at), execution, id)) != NULL; at++) {
         const char *stop = memchr(at, '\n', (size_t)(end - at));
-        size_t len = (size_t)((stop != NULL ? stop : end) - at);
-        if (stop != NULL && len > id + GIT_NAME_LEN + 2 && memcmp(at, execution, id) == 0 &&
-            at[id] == ' ' && at[id + 1 + GIT_NAME_LEN] == ' ') {
-            int64_t time_ms = strtoll(at + id + 2 + GIT_NAME_LEN, NULL, 10);
-            if (time_ms >= *ret_time_ms) {
-                memcpy(ret_commit, at + id + 1, GIT_NAME_LEN);
-                ret_commit[GIT_NAME_LEN] = '\0';
-                *ret_time_ms = time_ms;
-            }
+        size_t len = stop == NULL ? 0 : (size_t)(stop - at);
+        if (len <= id + GIT_NAME_LEN + 2 || at[id] != ' ' || at[id + 1 + GIT_NAME_LEN] != ' ')
+            continue;
+        int64_t time_ms = strtoll(at + id + 2 + GIT_NAME_LEN, NULL, 10);
+        if (time_ms >= *ret_time_ms) {
+            memcpy(ret_commit, at + id + 1, GIT_NAME_LEN);
+            ret_commit[GIT_NAME_LEN] = '\0';
+            *ret_time_ms = time_ms;
         }
-        at += len + 1;
     }
 }
 
@@ -148,6 +154,39 @@ static void search_on_worker(void *arg)
     _cleanup_buf_ struct buf data = BUF_INIT(4 * HISTORY_EXECUTIONS_BYTES);
     s->failed = read_file(s->folder_fd, &data) < 0;
     executions_find((struct slice){data.data, data.len}, s->execution, s->commit, &s->time_ms);
+}
+
+/* "exec_7683de5a .... <ms>": the newest line of all, and of two that are as new the last. */
+static void pending_on_worker(void *arg)
+{
+    struct search *s = arg;
+    _cleanup_buf_ struct buf data = BUF_INIT(4 * HISTORY_EXECUTIONS_BYTES);
+    s->failed = read_file(s->folder_fd, &data) < 0;
+    const char *end = data.data + data.len, *stop;
+    for (const char *at = data.data; at < end; at = stop + 1) {
+        stop = memchr(at, '\n', (size_t)(end - at));
+        if (stop == NULL)
+            return;
+        const char *blank = memchr(at, ' ', (size_t)(stop - at));
+        size_t id = blank == NULL ? EXECUTION_ID_SIZE : (size_t)(blank - at);
+        if (id >= EXECUTION_ID_SIZE || (size_t)(stop - at) <= id + 2 + GIT_NAME_LEN ||
+            blank[1 + GIT_NAME_LEN] != ' ')
+            continue;
+        int64_t time_ms = strtoll(blank + 2 + GIT_NAME_LEN, NULL, 10);
+        if (time_ms < s->time_ms)
+            continue;
+        s->time_ms = time_ms;
+        bool pending = memcmp(blank + 1, EXECUTION_PENDING, GIT_NAME_LEN) == 0;
+        snprintf(s->last, sizeof(s->last), "%.*s", pending ? (int)id : 0, at);
+    }
+}
+
+void executions_pending(struct repository *r, char *out)
+{
+    struct search search = {.folder_fd = r->folder_fd};
+    workers_run(r->git->workers, pending_on_worker, &search);
+    if (execution_normalize(search.last, out, NULL) < 0)
+        out[0] = '\0';
 }
 
 /* The last line of what a command says. */

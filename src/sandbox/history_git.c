@@ -332,7 +332,8 @@ static int complain(const struct git *git, int status, struct error *err)
     char text[ERROR_MESSAGE_MAX / 2];
     ssize_t n = pread(git->messages, text, sizeof(text) - 1, 0);
     text[n > 0 ? n : 0] = '\0';
-    bool full = strstr(text, strerror(ENOSPC)) != NULL || strstr(text, strerror(EDQUOT)) != NULL;
+    bool full = strstr(text, strerror(ENOSPC)) != NULL || strstr(text, strerror(EDQUOT)) != NULL ||
+                strstr(text, "Out of diskspace") != NULL; /* what it says of a short write */
     enum error_code code = full                       ? ERROR_QUOTA_EXCEEDED
                            : is_passing(text, status) ? ERROR_UNAVAILABLE
                                                       : ERROR_INTERNAL;

@@ -31,6 +31,10 @@ struct git_program {
 /* Looks for git where programs are. FILE_NOT_FOUND says what to install. */
 int git_program_find(char out[256], struct error *err);
 
+/* Those that a killed cellad has left at work below this folder; nobody else may be at work yet.
+ * How many there were. */
+unsigned git_end_orphans(int histories_fd);
+
 struct git { /* a child; start from a zeroed struct and git_end() it */
     struct loop *loop;
     struct workers *workers;

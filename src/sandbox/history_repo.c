@@ -241,6 +241,8 @@ static void save_on_worker(void *arg)
     if (fd < 0 || done < f->data.len ||
         renameat(f->folder_fd, "manifest.new", f->folder_fd, "manifest") < 0)
         f->rc = error_sys(f->err, "writing the list of files");
+    if (f->rc < 0)
+        unlinkat(f->folder_fd, "manifest.new", 0);
 }
 
 static int load_file(struct repository *r, struct manifest *m, struct error *err)

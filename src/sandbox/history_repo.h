@@ -70,6 +70,8 @@ size_t execution_line(char out[EXECUTION_LINE_SIZE], const char *execution, cons
                       int64_t time_ms);
 /* Whole lines. One write(2). */
 int executions_append(int histories_fd, const char *id, struct slice lines, struct error *err);
+/* The newest one of all, if its end is to come. `out` of EXECUTION_ID_SIZE bytes; "": it is not. */
+void executions_pending(struct repository *r, char *out);
 /* "exec_7683de5a" from whatever form of it is asked for; INVALID_ARGUMENT. `out` of
  * EXECUTION_ID_SIZE bytes. HISTORY_FIRST_ID stays itself. */
 int execution_normalize(const char *text, char *out, struct error *err);

@@ -8,6 +8,7 @@
 #include "sandbox/history_git.h"
 #include "sandbox/history_journal.h"
 #include "sandbox/history_rules.h"
+#include "sandbox/history_tree.h"
 #include "sandbox/state.h"
 
 /* Everybody's. */
@@ -16,6 +17,7 @@ struct histories {
     int dir_fd;
     bool on;
     char why_off[ERROR_MESSAGE_MAX];
+    uint64_t repository_max; /* bytes of one, and of the files that it is of */
     bool repacking;
     struct journal journal;
 };
@@ -31,6 +33,12 @@ struct sandbox_history {
     bool waiting; /* an execution is to be looked into, as soon as somebody is in a hurry or soon */
     bool hurry;
     struct co_cond hurried;
+    char unseen[EXECUTION_ID_SIZE]; /* the last one that ended since the files were looked at, and
+                                     * left no sign of a change; "": none */
+    bool watched;          /* whether the last listing did, which is what a sign can be about */
+    bool wants_watch;      /* somebody asks for signs where the agent sends none by itself */
+    int watch_fd;          /* the agent's own queue of signs; -1: it has to be asked … */
+    unsigned watch_from;   /* … of this agent: 1 + sb->agents; 0: of none */
     int64_t not_before_ms; /* it makes no sense to list its files again before (loop's clock) */
     bool known;            /* head is */
     char head[GIT_NAME_SIZE];
@@ -63,6 +71,15 @@ int history_commit_now(struct sandbox *sb, struct repository *r, const char *exe
                        const char *message, bool even_empty, struct arena *arena,
                        struct manifest *ret_manifest, struct history_committed *ret_committed,
                        struct error *err);
+
+/* With the lock, for who asks: what was changed without a sign of it becomes a commit of the last
+ * execution. What goes wrong is logged. */
+void history_catch_up(struct sandbox *sb, struct repository *r);
+/* Whether nothing has been changed since the files were looked at, as far as there are signs. */
+bool history_is_clean(struct sandbox *sb);
+/* After a listing, on its connection, which is good for nothing else afterwards: what is_clean()
+ * needs not to have to ask the agent. */
+void history_take_watch(struct sandbox *sb, struct history_tree *tree);
 
 /* Finds a sandbox of which a history is kept: HISTORY_DISABLED. *ret_sandbox is held; NULL: it is
  * only looked for. */

@@ -39,6 +39,13 @@ bool history_tree_clean(struct sandboxes *s, const char *workspace, const char *
     return clean;
 }
 
+int history_tree_watch(struct history_tree *tree, int *ret_fd, struct error *err)
+{
+    if (transfer_send(tree->transfer, &history_watch_schema, NULL, err) < 0)
+        return -1;
+    return transfer_take_fd(tree->transfer, ret_fd, err);
+}
+
 int history_tree_open(struct sandboxes *s, const char *workspace, const char *name,
                       struct slice roots, struct history_tree **ret_tree, struct error *err)
 {

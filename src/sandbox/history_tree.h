@@ -32,6 +32,10 @@ bool history_tree_clean(struct sandboxes *s, const char *workspace, const char *
 
 struct history_tree;
 
+/* After a listing: a descriptor of the queue in which the agent collects signs of changes; whether
+ * it is one is the caller's to find out. The connection is good for nothing else afterwards. */
+int history_tree_watch(struct history_tree *tree, int *ret_fd, struct error *err);
+
 /* `roots`: a list of strings, absolute and normalized, at most HISTORY_ROOTS_MAX, none in another;
  * copied. Waits for a sandbox that is being made, as in processes.h. NOT_RUNNING, … */
 int history_tree_open(struct sandboxes *s, const char *workspace, const char *name,

@@ -121,6 +121,8 @@ int sandboxes_set_capacity(struct sandboxes *s, const char *overcommit, const ch
                            struct error *err);
 /* Before sandboxes_recover(): no history is kept of any. */
 void sandboxes_set_history(struct sandboxes *s, bool on);
+/* How large a sandbox's repository, and the files in it, may be: at most HISTORY_REPOSITORY_MAX. */
+void sandboxes_set_history_size(struct sandboxes *s, uint64_t bytes);
 /* On a coroutine, before serving: loads the store, adopts what runs, finishes or removes what was
  * half done. */
 int sandboxes_recover(struct sandboxes *s, struct error *err);

@@ -166,7 +166,7 @@ static void settle(const struct terminal *t)
     struct sandboxes *s = t->sb->owner;
     char execution[EXECUTION_ID_SIZE];
     if (!history_enabled(s, t->sb->workspace, t->sb->id) ||
-        history_tree_clean(s, t->sb->workspace, t->sb->id))
+        history_seems_clean(s, t->sb->workspace, t->sb->id))
         return;
     history_run_begin(execution);
     history_run_end(s, t->sb->workspace, t->sb->id, execution, true);

@@ -679,6 +679,7 @@ static const struct wire_field history_applied_fields[] = {
 SCHEMA(history_apply_schema, HISTORY_APPLY, struct history_apply, history_apply_fields);
 SCHEMA(history_item_schema, HISTORY_ITEM, struct history_item, history_item_fields);
 SCHEMA(history_applied_schema, HISTORY_APPLIED, struct history_applied, history_applied_fields);
+SCHEMA_EMPTY(history_watch_schema, HISTORY_WATCH);
 
 static const struct wire_field upload_part_fields[] = {
     STR_REQUIRED(1, struct upload_part, id, ID_MAX),
@@ -878,6 +879,7 @@ const struct wire_schema *const wire_schemas[] = {
     &history_apply_schema,
     &history_item_schema,
     &history_applied_schema,
+    &history_watch_schema,
     &upload_start_schema,
     &upload_part_schema,
     &upload_complete_schema,

@@ -157,6 +157,8 @@ enum wire_type {
                           * from cellad → HISTORY_APPLIED */
     HISTORY_ITEM = 166,
     HISTORY_APPLIED = 167,
+    HISTORY_WATCH = 168, /* no fields → WIRE_OK, and with it a descriptor of the inotify instance
+                          * that AGENT_CLEAN goes by; UNAVAILABLE where there is none */
     FILE_TYPES_LAST = 175, /* all from FILE_STAT to here go to file workers */
 
     EGRESS_HELLO = 176, /* → EGRESS_ABOUT */
@@ -520,7 +522,7 @@ struct agent_process {
 /*
  * 1: nothing below the roots of the last HISTORY_LIST has changed since it was asked for, as far as
  * inotify can tell: what is written through a mapping is noticed when the file is let go, and a
- * name outside of the roots that leads to a file in them (a hard link) is not watched.
+ * name outside of the roots that a file in them got since (a hard link) is not watched.
  * 0, or absent: something has, or may have.
  */
 struct agent_clean {
@@ -1079,7 +1081,7 @@ extern const struct wire_schema file_tree_schema, file_tree_end_schema, file_tre
     file_match_schema, file_found_schema, file_move_schema;
 extern const struct wire_schema history_list_schema, history_entry_schema, history_listed_schema,
     history_read_schema, history_read_end_schema, history_apply_schema, history_item_schema,
-    history_applied_schema;
+    history_applied_schema, history_watch_schema;
 extern const struct wire_schema upload_start_schema, upload_part_schema, upload_complete_schema,
     upload_abort_schema, upload_parts_schema, upload_list_schema, upload_about_schema,
     upload_part_about_schema;

@@ -3,10 +3,14 @@
 change under a walk, pipes, files without end, names of any bytes, more directories than can be watched."""
 
 import contextlib
+import fcntl
 import os
 import pathlib
+import socket
+import struct
 import subprocess
 import sys
+import termios
 
 import pytest
 
@@ -260,6 +264,43 @@ def test_no_watches_left(box):
     subprocess.run(["nsenter", "-t", str(pid), "-U", "sh", "-c", "echo 1000 > /proc/sys/user/max_inotify_watches"],
                    check=True)
     assert box.list()[1]["watched"] == 1 and box.is_clean()
+
+
+def test_names_outside_of_the_roots(box):
+    """A file that has one is watched itself."""
+    box.run("echo 1 > /workspace/f && mkdir /etc/links && ln /workspace/f /etc/links/f && chown 1000 /workspace/f")
+    assert box.list()[1]["watched"] == 1 and box.run_clean("cat /etc/links/f")
+    assert not box.run_clean("echo 2 >> /etc/links/f")
+    assert box.list()[0]["/workspace/f"]["size"] == 4 and box.is_clean()
+    assert not box.run_clean("chmod 600 /etc/links/f")
+    box.list()
+    assert not box.run_clean("ln /etc/links/f /etc/links/g")
+    box.list()
+    assert not box.run_clean("python3 -c 'import mmap; f = open(\"/etc/links/g\", \"r+b\"); mmap.mmap(f.fileno(), 0)[0] = 0'")
+
+
+def test_the_queue_is_shared(box):
+    """Whoever holds it knows whether something has changed; it is the agent's own, and nothing but that."""
+    def queued(fd):
+        return struct.unpack("i", fcntl.ioctl(fd, termios.FIONREAD, bytes(4)))[0]
+
+    with box.warden.agent(box.name) as agent, pytest.raises(wirelib.WireError) as refused:
+        agent.call("HISTORY_WATCH")
+    assert refused.value.code == wardenlib.CODES["UNAVAILABLE"], "nothing is watched yet"
+    box.list()
+    with box.warden.agent(box.name) as agent:
+        agent.sock.sendall(wirelib.encode("HISTORY_WATCH", 7))
+        answer, fds, _, _ = socket.recv_fds(agent.sock, 4096, 8)
+    assert answer == wirelib.encode("OK", 7)
+    queue, = fds
+    try:
+        assert os.readlink(f"/proc/self/fd/{queue}") == "anon_inode:inotify"
+        assert queued(queue) == 0 and box.run_clean("ls -R /workspace") and queued(queue) == 0
+        assert not box.run_clean("echo 1 > /workspace/f") and queued(queue) > 0
+        box.list()
+        assert queued(queue) == 0, "a listing empties it"
+    finally:
+        os.close(queue)
 
 
 def test_requests_that_are_refused(box):

@@ -111,6 +111,9 @@ static void test_server(void **state)
     assert_true(options.no_history);
     assert_string_equal(options.overcommit, "memory=1.5");
     assert_int_equal(PARSE(&options, &err, "--overcommit", ""), 0);
+    assert_int_equal(options.history_bytes, 2000 << 20);
+    assert_int_equal(PARSE(&options, &err, "--history-size", "500Mi"), 0);
+    assert_int_equal(options.history_bytes, 500 << 20);
 
     assert_int_equal(PARSE(&options, &err, "--pool", "size=1"), -1);
     assert_non_null(strstr(err.message, "--pool"));
@@ -122,6 +125,11 @@ static void test_server(void **state)
     assert_int_equal(PARSE(&options, &err, "--capacity", "memory=x"), -1);
     assert_int_equal(PARSE(&options, &err, "--metrics-interval", "0"), -1);
     assert_int_equal(PARSE(&options, &err, "--nonsense", "x"), -1);
+    static const char *const sizes[] = {"", "x", "0", "1000", "3Gi"};
+    for (size_t i = 0; i < ARRAY_LEN(sizes); i++) {
+        assert_int_equal(PARSE(&options, &err, "--history-size", sizes[i]), -1);
+        assert_non_null(strstr(err.message, "1Mi to 2000Mi"));
+    }
 }
 
 int main(void)

@@ -466,6 +466,73 @@ static void ids(struct place *p)
     repository_close(&r);
 }
 
+/* A power cut has left half a line; and whether the end of the last one is to come. */
+static void half_a_line(struct place *p)
+{
+    struct fake fake = {0};
+    struct error err;
+    char id[EXECUTION_ID_SIZE], name[GIT_NAME_SIZE];
+    struct repository r;
+    seed_files(&fake);
+    assert_true(commit(p, &fake, "exec_00000001"));
+    open_repository(p, "box", &r);
+    executions_pending(&r, id);
+    assert_string_equal(id, "");
+    int fd = openat(p->fd, "box/executions", O_WRONLY | O_APPEND | O_CLOEXEC);
+    assert_int_equal(write(fd, "exec_00000002 12", 16), 16);
+    close(fd);
+    executions_pending(&r, id);
+    assert_string_equal(id, "");
+    assert_int_equal(remember(p, "exec_00000003", r.head, 1), 0);
+    assert_int_equal(repository_resolve(&r, "exec_00000003", name, &err), 0);
+    assert_string_equal(name, r.head);
+    assert_int_equal(repository_resolve(&r, "exec_00000002", name, &err), -1);
+    assert_int_equal(remember(p, "exec_00000004", EXECUTION_PENDING, 5), 0);
+    assert_int_equal(remember(p, "exec_00000001", r.head, 1), 0); /* from the journal, again */
+    executions_pending(&r, id);
+    assert_string_equal(id, "exec_00000004");
+    assert_int_equal(remember(p, "exec_00000004", r.head, 6), 0);
+    executions_pending(&r, id);
+    assert_string_equal(id, "");
+    repository_close(&r);
+}
+
+/* Somebody asks before there was an execution: what is new by then is the first one's. */
+static void asked_first(struct place *p)
+{
+    struct fake fake = {0};
+    seed_files(&fake);
+    fake_put(&fake, "/workspace/new", FILE_REGULAR, 0644, "new\n")->stamp = 2000000;
+    assert_false(commit(p, &fake, NULL));
+    assert_int_equal(log_of(p, 10, 0).count, 1);
+    assert_true(commit(p, &fake, "exec_00000001"));
+    struct history_page page = log_of(p, 10, 0);
+    assert_int_equal(page.count, 2);
+    assert_string_equal(page.commits[0].id, "exec_00000001");
+    assert_false(commit(p, &fake, "exec_00000002"));
+}
+
+/* One that still works in a repository, whoever has started it; nobody else. */
+static void orphans(struct place *p)
+{
+    struct fake fake = {0};
+    struct error err;
+    struct repository r;
+    seed_files(&fake);
+    assert_true(commit(p, &fake, "exec_00000001"));
+    open_repository(p, "box", &r);
+    assert_int_equal(git_end_orphans(p->fd), 0);
+    static const char *const argv[] = {"cat-file", "--batch", NULL};
+    struct git git = {0};
+    assert_int_equal(git_start(&p->git, r.fd, argv, &git, &err), 0);
+    assert_int_equal(git_end_orphans(p->fd), 1);
+    assert_int_equal(git_finish(&git, &err), -1);
+    assert_non_null(strstr(err.message, "signal 9"));
+    git_end(&git);
+    repository_close(&r);
+    assert_int_equal(git_end_orphans(p->fd), 0);
+}
+
 /* Locks and half files of a git that was killed, a ref that was never written, a torn pack. */
 static void torn(struct place *p)
 {
@@ -785,6 +852,9 @@ TEST(everything)
 TEST(turns)
 TEST(image_files)
 TEST(ids)
+TEST(half_a_line)
+TEST(asked_first)
+TEST(orphans)
 TEST(torn)
 TEST(no_git)
 TEST(liar)
@@ -804,7 +874,8 @@ int main(void)
         cmocka_unit_test(test_no_git),     cmocka_unit_test(test_liar),
         cmocka_unit_test(test_long_names), cmocka_unit_test(test_folders),
         cmocka_unit_test(test_large),      cmocka_unit_test(test_rules),
-        cmocka_unit_test(test_packs),
+        cmocka_unit_test(test_packs),      cmocka_unit_test(test_half_a_line),
+        cmocka_unit_test(test_orphans),    cmocka_unit_test(test_asked_first),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

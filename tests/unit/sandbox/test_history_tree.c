@@ -8,63 +8,32 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <dirent.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <unistd.h>
+#include <sys/inotify.h>
 
 #include "base/cleanup.h"
 #include "base/limits.h"
-#include "loop/co.h"
-#include "loop/net.h"
 #include "sandbox/history_tree.h"
-#include "sandbox/state.h"
+#include "agent_play.h"
 
 static const char roots[] = "/workspace\0/home/user";
 
-enum question { LIST, READ, APPLY };
+enum question { LIST, READ, APPLY, WATCH };
 
 struct play {
-    struct provider provider; /* first: the provider is the play */
-    struct sandboxes sandboxes;
-    struct buf script; /* what the agent sends, whatever it is asked */
-    int agent_fd;
+    struct agent_play box;
     enum question question;
     uint64_t entries_max;
     char seen[512]; /* paths and contents, one after the other */
     struct history_listed listed;
     struct history_applied applied;
+    int watch_fd;
     struct arena *arena;
     int rc;
     struct error err;
 };
-
-static int connect_agent(struct provider *p, const char *id, int *ret_fd, struct error *err)
-{
-    struct play *play = container_of(p, struct play, provider);
-    int fds[2];
-    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds), 0);
-    play->agent_fd = fds[1];
-    *ret_fd = fds[0];
-    return 0;
-}
-
-static const struct provider_ops ops = {.name = "play", .connect = connect_agent};
-
-static void agent(void *arg)
-{
-    struct play *play = arg;
-    char request[4096];
-    struct error err;
-    while (play->agent_fd < 0)
-        if (co_sleep(play->sandboxes.loop, 1, &err) < 0)
-            return;
-    if (net_read(play->sandboxes.loop, play->agent_fd, request, sizeof(request), 5000, &err) > 0 &&
-        play->script.len > 0)
-        (void)net_write(play->sandboxes.loop, play->agent_fd, play->script.data, play->script.len,
-                        5000, &err);
-    shutdown(play->agent_fd, SHUT_RDWR);
-}
 
 static void note(struct play *play, const char *text, size_t len)
 {
@@ -122,6 +91,8 @@ static int ask(struct play *play, struct history_tree *tree)
         return history_tree_read(tree, paths, 2, 100, &sink, play, &play->err);
     case APPLY:
         return apply(play, tree);
+    case WATCH:
+        return history_tree_watch(tree, &play->watch_fd, &play->err);
     }
     return -1;
 }
@@ -130,58 +101,31 @@ static void asker(void *arg)
 {
     struct play *play = arg;
     struct history_tree *tree = NULL;
-    play->rc = history_tree_open(&play->sandboxes, "default", "box",
+    play->rc = history_tree_open(&play->box.sandboxes, "default", "box",
                                  (struct slice){roots, sizeof(roots)}, &tree, &play->err);
     if (play->rc == 0)
         play->rc = ask(play, tree);
     history_tree_close(tree);
-    loop_stop(play->sandboxes.loop);
 }
 
 static void run(struct play *play)
 {
-    static const struct store_sandbox row = {.id = "id",
-                                             .workspace = "default",
-                                             .name = "box",
-                                             .status = "running",
-                                             .image = "host",
-                                             .cpu = "1",
-                                             .memory = "1Gi",
-                                             .disk = "1Gi"};
-    struct error err = {0};
-    struct sandboxes *s = &play->sandboxes;
-    play->provider.ops = &ops;
-    play->agent_fd = -1;
-    s->loop = loop_new(&err);
-    s->provider = &play->provider;
-    struct sandbox *sb = sandbox_new(s, &row, &err);
-    if (sb == NULL)
-        fail_msg("%s", err.message);
-    assert_int_equal(sandbox_insert(sb, &err), 0);
-    assert_int_equal(co_spawn(s->loop, agent, play, NULL, &err), 0);
-    assert_int_equal(co_spawn(s->loop, asker, play, NULL, &err), 0);
-    assert_int_equal(loop_run(s->loop, &err), 0);
-    if (play->agent_fd >= 0)
-        close(play->agent_fd);
-    sandbox_remove(sb);
-    sandbox_drop(sb);
-    loop_free(s->loop);
-    buf_release(&play->script);
+    agent_play_run(&play->box, asker, play);
 }
 
 #define PLAY(q)                                                                                    \
     {                                                                                              \
-        .script = BUF_INIT(1 << 20), .question = (q), .entries_max = 3                             \
+        .box = AGENT_PLAY(1 << 20), .question = (q), .entries_max = 3                              \
     }
 
 static void add_entry(struct play *play, struct history_entry entry)
 {
-    wire_encode(&play->script, &history_entry_schema, 1, &entry);
+    wire_encode(&play->box.script, &history_entry_schema, 1, &entry);
 }
 
 static void add_listed(struct play *play)
 {
-    wire_encode(&play->script, &history_listed_schema, 1,
+    wire_encode(&play->box.script, &history_listed_schema, 1,
                 &(struct history_listed){.entries = 1, .watched = 1});
 }
 
@@ -252,14 +196,14 @@ static void test_other_answers(void **state)
 {
     for (enum question q = LIST; q <= APPLY; q++) {
         struct play play = PLAY(q), silent = PLAY(q), failing = PLAY(q);
-        wire_encode(&play.script, &agent_about_schema, 1, &(struct agent_about){1, 2});
+        wire_encode(&play.box.script, &agent_about_schema, 1, &(struct agent_about){1, 2});
         run(&play);
         assert_int_equal(play.rc, -1);
         run(&silent);
         assert_int_equal(silent.rc, -1);
         struct error full;
         error_set(&full, ERROR_CONFLICT, "full");
-        wire_encode_error(&failing.script, 1, &full);
+        wire_encode_error(&failing.box.script, 1, &full);
         run(&failing);
         assert_int_equal(failing.rc, -1);
         assert_string_equal(failing.err.message, "full");
@@ -275,8 +219,8 @@ static void add_content(struct play *play, struct history_entry entry, const cha
     if (bytes == NULL)
         return;
     if (*bytes != '\0')
-        wire_encode_raw(&play->script, FILE_DATA, 1, bytes, strlen(bytes));
-    wire_encode(&play->script, &history_read_end_schema, 1, &(struct history_read_end){torn});
+        wire_encode_raw(&play->box.script, FILE_DATA, 1, bytes, strlen(bytes));
+    wire_encode(&play->box.script, &history_read_end_schema, 1, &(struct history_read_end){torn});
 }
 
 static void test_read(void **state)
@@ -285,7 +229,7 @@ static void test_read(void **state)
     add_content(&play, (struct history_entry){.path = "/workspace/f", .size = 5}, "hello", 1);
     add_content(&play, (struct history_entry){.path = "/workspace/g", .flags = HISTORY_GONE}, NULL,
                 0);
-    wire_encode(&play.script, &wire_ok_schema, 1, NULL);
+    wire_encode(&play.box.script, &wire_ok_schema, 1, NULL);
     run(&play);
     assert_int_equal(play.rc, 0);
     assert_string_equal(play.seen, "+/workspace/f hello~-/workspace/g ");
@@ -311,7 +255,7 @@ static void test_lies_in_contents(void **state)
         struct play play = PLAY(READ);
         add_content(&play, lies[i].entry, lies[i].bytes, 0);
         add_content(&play, (struct history_entry){.path = "/workspace/g"}, "", 0);
-        wire_encode(&play.script, &wire_ok_schema, 1, NULL);
+        wire_encode(&play.box.script, &wire_ok_schema, 1, NULL);
         run(&play);
         if (play.rc == 0 || play.err.code != ERROR_UNAVAILABLE || strchr(play.seen, '.') != NULL)
             fail_msg("row %zu: %d %s %s", i, play.rc, play.err.message, play.seen);
@@ -325,7 +269,7 @@ static void test_apply(void **state)
     static const char left[] = "/workspace/f\0no room";
     struct play play = PLAY(APPLY);
     play.arena = arena_new();
-    wire_encode(&play.script, &history_applied_schema, 1,
+    wire_encode(&play.box.script, &history_applied_schema, 1,
                 &(struct history_applied){
                     .done = 1, .failed = 1, .failure = "no room", .left = {left, sizeof(left)}});
     run(&play);
@@ -352,11 +296,54 @@ static void test_lies_about_what_was_done(void **state)
     for (size_t i = 0; i < ARRAY_LEN(lies); i++) {
         struct play lie = PLAY(APPLY);
         lie.arena = arena_new();
-        wire_encode(&lie.script, &history_applied_schema, 1, &lies[i]);
+        wire_encode(&lie.box.script, &history_applied_schema, 1, &lies[i]);
         run(&lie);
         if (lie.rc == 0)
             fail_msg("row %zu", i);
         arena_free(lie.arena);
+    }
+}
+
+/* --- the watch --- */
+
+static size_t count_fds(void)
+{
+    size_t count = 0;
+    DIR *dir = opendir("/proc/self/fd");
+    while (readdir(dir) != NULL)
+        count++;
+    closedir(dir);
+    return count;
+}
+
+/* One descriptor is taken, with an answer that says nothing else; whatever comes beside it is not
+ * kept. */
+static void test_watch(void **state)
+{
+    static const struct {
+        size_t fds;
+        uint16_t type;
+        int rc;
+    } rows[] = {
+        {1, WIRE_OK, 0}, {3, WIRE_OK, 0}, {0, WIRE_OK, -1}, {1, 99, -1}, {2, HISTORY_LISTED, -1}};
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct play play = PLAY(WATCH);
+        unsigned char header[FRAME_HEADER_SIZE];
+        int fd = inotify_init1(IN_CLOEXEC);
+        size_t before = count_fds();
+        play.watch_fd = -1;
+        play.box.fd_count = rows[i].fds;
+        for (size_t k = 0; k < rows[i].fds; k++)
+            play.box.fds[k] = fd;
+        frame_header_encode(header, &(struct frame_header){0, rows[i].type, 1});
+        buf_add(&play.box.script, header, sizeof(header));
+        run(&play);
+        assert_int_equal(play.rc, rows[i].rc);
+        assert_int_equal(play.watch_fd >= 0, rows[i].rc == 0);
+        if (play.watch_fd >= 0)
+            close(play.watch_fd);
+        assert_int_equal(count_fds(), before);
+        close(fd);
     }
 }
 
@@ -371,6 +358,7 @@ int main(void)
         cmocka_unit_test(test_lies_in_contents),
         cmocka_unit_test(test_apply),
         cmocka_unit_test(test_lies_about_what_was_done),
+        cmocka_unit_test(test_watch),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
