@@ -89,6 +89,16 @@ int api_port_param(const struct route_params *params, uint16_t *ret_port, struct
     return 0;
 }
 
+void api_tell_execution(struct http_exchange *x, const char *execution)
+{
+    static const char prefix[] = "exec_";
+    enum { DIGITS = 8, PREFIX = sizeof(prefix) - 1 };
+    if (execution != NULL && strncmp(execution, prefix, PREFIX) == 0 &&
+        strlen(execution) == PREFIX + DIGITS &&
+        strspn(execution + PREFIX, "0123456789abcdef") == DIGITS)
+        http_set_header(x, "X-Cella-Execution", "%s", execution);
+}
+
 int api_query_uint(struct http_exchange *x, const char *name, uint64_t min, uint64_t max,
                    uint64_t fallback, uint64_t *ret_value, struct error *err)
 {

@@ -38,6 +38,10 @@ void api_json_page(yyjson_mut_doc *doc, yyjson_mut_val *root, uint64_t total, ui
 int api_reply_json(struct http_exchange *x, int status, const yyjson_mut_doc *doc,
                    struct error *err);
 
+/* X-Cella-Execution: what history calls what is being run, for answers whose shape is somebody
+ * else's. Before the answer begins. An agent's word is checked; what is no such id is not told. */
+void api_tell_execution(struct http_exchange *x, const char *execution);
+
 /* Query parameters; `fallback` when they are not there. INVALID_ARGUMENT names the parameter. */
 int api_query_uint(struct http_exchange *x, const char *name, uint64_t min, uint64_t max,
                    uint64_t fallback, uint64_t *ret_value, struct error *err);

@@ -326,6 +326,7 @@ int process_stream_reply(struct http_exchange *x, struct process_output *output,
     };
     http_set_header(x, "X-Cella-Pid", "%" PRIu64, process->pid);
     http_set_header(x, "X-Cella-Process", "%s", process->name != NULL ? process->name : "");
+    api_tell_execution(x, process->execution);
     http_set_header(x, "Cache-Control", "no-cache");
     int rc = http_reply_start(x, 200, shapes[style->shape].content_type, -1, err);
     if (rc == 0)

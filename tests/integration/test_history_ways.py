@@ -8,6 +8,7 @@ import threading
 
 import pytest
 
+import e2b_box
 from cella_server import wait_until
 from cella_websocket import Terminal
 
@@ -60,9 +61,11 @@ def of_python(server, box):
 
 
 def of_blaxels_client(server, box):
-    ended(server.request("POST", f"/default/sandboxes/{box.name}/process",
-                         {"command": "echo 1 > way", "workingDir": "/workspace", "waitForCompletion": True},
-                         {"x-blaxel-workspace": "default"}))
+    answer = ended(server.request("POST", f"/default/sandboxes/{box.name}/process",
+                                  {"command": "echo 1 > way", "workingDir": "/workspace", "waitForCompletion": True},
+                                  {"x-blaxel-workspace": "default"}))
+    assert answer.headers["X-Cella-Execution"] == answer.json()["executionId"]
+    return answer.json()["executionId"]
 
 
 def of_a_terminal(server, box):
@@ -83,12 +86,128 @@ def test_what_it_changed_is_there_when_its_end_is_told(server, box, way):
     assert execution is None or commit["id"] == execution
 
 
+# ---- sandboxes as others make them ----
+
+def e2b(server):
+    box = e2b_box.Box(server)
+    box.run("true")
+
+    def command(text):
+        answer, _ = box.stream(e2b_box.START, e2b_box.shell(text))
+        return answer
+
+    def code(text):
+        return box.call("POST", "/execute", {"code": text}, port=49999)
+
+    def write(path, text):
+        return box.call("POST", f"/files?path={path}", text.encode(), Content_Type="application/octet-stream")
+
+    return box.id, command, code, write, box.kill
+
+
+def scalebox(server):
+    key = {"Authorization": None, "X-API-KEY": server.key}
+    made = server.request("POST", "/v1/sandboxes", {"template": "base", "timeout": 600}, key).json()["data"]
+    fields = {"Authorization": "Bearer root", "X-Access-Token": made["envd_access_token"]}
+
+    def call(path, message):
+        return server.request("POST", f"/sandboxagent.{path}", e2b_box.envelope(message),
+                              {**fields, "Content-Type": e2b_box.STREAM_TYPE})
+
+    def write(path, text):
+        form = (f'--x\r\nContent-Disposition: form-data; name="file"; filename="f"\r\n\r\n{text}\r\n'
+                f'--x\r\nContent-Disposition: form-data; name="path"\r\n\r\n{path}\r\n--x--\r\n')
+        return server.request("POST", "/upload", form, {**fields, "Content-Type": "multipart/form-data; boundary=x"})
+
+    def end():
+        assert server.request("DELETE", f"/v1/sandboxes/{made['sandbox_id']}", None, key).status in (200, 204)
+
+    return (made["sandbox_id"], lambda text: call("Process/Start", e2b_box.shell(text)),
+            lambda text: call("ExecutionService/Execute", {"code": text, "language": "python"}), write, end)
+
+
+@pytest.mark.parametrize("make", [e2b, scalebox])
+def test_somebody_elses_clients_are_told_of_an_execution_beside_the_answer(server, make):
+    name, command, code, write, end = make(server)
+    box = server.sandbox(name)
+    try:
+        for run in (lambda: command("echo 1 > /workspace/way"),
+                    lambda: code("open('/workspace/way', 'w').write('2')")):
+            answer = ended(run())
+            assert (newest(box)["id"], newest(box)["files"]) == (answer.headers["X-Cella-Execution"], ["way"]), answer
+        ended(write("/workspace/by-hand", "1"))
+        answer = ended(command("true"))
+        assert (newest(box)["id"], newest(box)["files"]) == (answer.headers["X-Cella-Execution"], ["by-hand"])
+        quiet = ended(code("1 + 1")).headers["X-Cella-Execution"]
+        diff = box.request("POST", "/diff", {"fromExecId": newest(box)["id"], "toExecId": quiet})
+        assert diff.status == 200 and diff.json()["diff"] == {}, diff
+        refused = command("\0")
+        assert "X-Cella-Execution" not in refused.headers, "nothing was run"
+    finally:
+        end()
+
+
 def test_what_changed_nothing_has_an_id_that_leads_somewhere(box):
     before = of_a_command(None, box)
     execution = ended(box.request("POST", "/code", {"code": "1 + 1"})).json()["executionId"]
     assert newest(box)["id"] == before
     answer = box.request("POST", "/diff", {"fromExecId": before, "toExecId": execution})
     assert answer.status == 200 and answer.json()["diff"] == {}, answer
+
+
+def test_names_from_outside(box):
+    """A file that is written by a name outside of what history keeps: it is watched itself, from the next look on; and
+    whoever asks for the history has it looked at."""
+    run = box.request
+    box.run("echo 1 > f && echo 1 > later && mkdir -p /opt/links && ln f /opt/links/f")
+    before = newest(box)["id"]
+    seen = ended(run("POST", "/process", {"command": "echo 2 > /opt/links/f", "waitForCompletion": True})).json()
+    assert (newest(box)["id"], newest(box)["files"]) == (seen["executionId"], ["f"])
+    box.run("ln later /opt/links/later")
+    late = ended(run("POST", "/process", {"command": "echo 2 > /opt/links/later", "waitForCompletion": True})).json()
+    assert (newest(box)["id"], newest(box)["files"]) == (late["executionId"], ["later"])
+    answer = run("POST", "/diff", {"fromExecId": before, "toExecId": late["executionId"]})
+    assert answer.json()["diff"].keys() == {"f", "later"}, answer
+
+
+def test_a_mapping_that_stays(box):
+    """Nothing tells of what is written through it: who asks for the history has it looked at."""
+    box.run("head -c 4096 /dev/zero > mapped")
+    of_a_command(None, box)
+
+    def code(text):
+        return ended(box.request("POST", "/code", {"code": text})).json()["executionId"]
+
+    code("import mmap\nf = open('/workspace/mapped', 'r+b')\nm = mmap.mmap(f.fileno(), 0)")
+    wrote = code("m[:1] = b'x'")
+    assert (newest(box)["id"], newest(box)["files"]) == (wrote, ["mapped"])
+    code("m[:1] = b'y'")
+    closed = code("m.close(); f.close()")
+    assert (newest(box)["id"], newest(box)["files"]) == (closed, ["mapped"])
+
+
+def test_code_is_asked_after_without_a_question_to_the_agent(server, box):
+    """Once its first run was looked into, a run that changes nothing costs no request to the agent."""
+    def asked():
+        text = server.request("GET", "/metrics").text
+        return int(re.search(r"cella_agent_call_duration_seconds_count (\d+)", text).group(1))
+
+    def code(text):
+        return ended(box.request("POST", "/code", {"code": text})).json()
+
+    code("1")
+    newest(box)
+    code("1")
+    before = asked()
+    for _ in range(9):
+        code("1 + 1")
+    assert asked() - before < 5, "what others ask for meanwhile"
+    wrote = code("open('/workspace/way', 'w').write('1')")["executionId"]
+    assert (newest(box)["id"], newest(box)["files"]) == (wrote, ["way"])
+    box.stop()
+    box.start()
+    wrote = code("open('/workspace/way', 'w').write('2')")["executionId"]  # another agent, and another queue
+    assert (newest(box)["id"], newest(box)["files"]) == (wrote, ["way"])
 
 
 def test_the_agent_goes_on_when_the_server_was_killed(server_factory):

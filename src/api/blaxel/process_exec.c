@@ -124,5 +124,6 @@ int box_process_exec(struct http_exchange *x, const struct route_params *params,
     yyjson_mut_val *root;
     yyjson_mut_doc *doc = api_json_new(http_arena(x), &root);
     box_process_json(http_arena(x), doc, root, &process, wait ? &output : NULL);
+    api_tell_execution(x, process.execution);
     return api_reply_json(x, 200, doc, err);
 }

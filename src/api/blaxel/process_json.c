@@ -42,6 +42,8 @@ void box_process_json(struct arena *arena, yyjson_mut_doc *doc, yyjson_mut_val *
     bool restarts = (process->flags & EXEC_RESTART) != 0;
     yyjson_mut_obj_add_str(doc, object, "pid", arena_printf(arena, "%" PRIu64, process->pid));
     json_add_lossy(doc, object, "name", slice_of(process->name));
+    if (process->execution != NULL) /* history's, which Blaxel's clients do not know */
+        json_add_lossy(doc, object, "executionId", slice_of(process->execution));
     api_add_text(arena, doc, object, "command", "commandBase64", slice_of(process->command));
     yyjson_mut_obj_add_str(doc, object, "status", box_process_status(process));
     api_add_http_time(doc, object, "startedAt", process->started_ms);

@@ -257,6 +257,7 @@ static int start_process(struct connect_stream *stream, const struct connect_box
     if (process_output_exec(box->api->sandboxes, box->workspace, box->sandbox, box->actor, &exec,
                             arena, &process, &output, err) < 0)
         return refuse_start(request, err);
+    api_tell_execution(stream->x, process.execution);
     int rc = connect_stream_start(stream, err);
     if (rc == 0)
         rc = send_start(stream, process.pid, err);
@@ -275,6 +276,7 @@ static int connect_to_process(struct connect_stream *stream, const struct connec
     if (process_output_follow(box->api->sandboxes, box->workspace, box->sandbox, target->name,
                               offset, 0, http_arena(stream->x), &process, &output, err) < 0)
         return -1;
+    api_tell_execution(stream->x, process.execution);
     int rc = connect_stream_start(stream, err);
     if (rc == 0)
         rc = send_start(stream, process.pid, err);

@@ -21,6 +21,7 @@
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/limits.h"
+#include "sandbox/history.h"
 
 #define DEFAULT_PREFIX "e2b-"
 
@@ -170,7 +171,8 @@ int e2b_context_delete(struct http_exchange *x, const struct route_params *param
 
 struct execution {
     struct http_exchange *x;
-    struct code_text text[2]; /* stdout, stderr */
+    char id[EXECUTION_ID_SIZE]; /* history's */
+    struct code_text text[2];   /* stdout, stderr */
 };
 
 static int send_line(struct execution *e, struct arena *arena, const yyjson_mut_doc *doc,
@@ -180,9 +182,13 @@ static int send_line(struct execution *e, struct arena *arena, const yyjson_mut_
     struct slice text = json_write(arena, doc, false);
     buf_add(&line, text.data, text.len);
     buf_addc(&line, '\n');
-    if (buf_check(&line, "an event", err) < 0 ||
-        (!http_started(e->x) && http_reply_start(e->x, 200, "application/x-ndjson", -1, err) < 0))
+    if (buf_check(&line, "an event", err) < 0)
         return -1;
+    if (!http_started(e->x)) {
+        api_tell_execution(e->x, e->id);
+        if (http_reply_start(e->x, 200, "application/x-ndjson", -1, err) < 0)
+            return -1;
+    }
     return http_reply_write(e->x, line.data, line.len, err);
 }
 
@@ -365,6 +371,8 @@ int e2b_execute(struct http_exchange *x, const struct route_params *params, void
         read_request(x, &request, err) < 0 || record_stream(x, err) < 0)
         return -1;
     const struct code_place place = place_of(&box);
+    history_run_begin(e.id);
+    request.run.execution = e.id;
     int rc = code_run(call->api->code, &place, &request.run, tell, &e, &why);
     if (rc < 0 && why.code == ERROR_CODE_CONTEXT_NOT_FOUND && request.language != NULL) {
         if (make_default(x, &box, request.language, err) < 0)

@@ -25,9 +25,11 @@
 #include "base/cleanup.h"
 #include "base/limits.h"
 #include "code/code.h"
+#include "sandbox/history.h"
 
 struct execution {
     struct connect_stream stream;
+    char id[EXECUTION_ID_SIZE]; /* history's */
     bool started;
     bool failed; /* the code itself has */
     int64_t started_ms;
@@ -38,8 +40,11 @@ struct execution {
 
 static int send_message(struct execution *e, const yyjson_mut_doc *doc, struct error *err)
 {
-    if (!e->started && connect_stream_start(&e->stream, err) < 0)
-        return -1;
+    if (!e->started) {
+        api_tell_execution(e->stream.x, e->id);
+        if (connect_stream_start(&e->stream, err) < 0)
+            return -1;
+    }
     e->started = true;
     return connect_stream_send(&e->stream, doc, err);
 }
@@ -207,6 +212,8 @@ static int execute_method(struct http_exchange *x, const struct connect_box *box
         connect_stream_init(&e.stream, x, err) < 0 ||
         (run.context == NULL && scalebox_make_room(code, &place, err) < 0))
         return -1;
+    history_run_begin(e.id);
+    run.execution = e.id;
     run.timeout_ms = e.stream.deadline_ms < 0 ? 0 : e.stream.deadline_ms - loop_now(http_loop(x));
     if (code_run(code, &place, &run, hear, &e, &why) < 0) {
         if (e.started)
