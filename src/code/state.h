@@ -81,7 +81,7 @@ struct code {
     struct co_cond drained;
 };
 
-/* contexts.c */
+/* boxes.c */
 void context_hold(struct context *c);
 void context_drop(struct context *c);
 /* Takes it out of the cache; whoever holds it may go on. */
@@ -92,6 +92,8 @@ void context_lost(struct context *c);
  * CODE_CONTEXT_NOT_FOUND when it was forgotten meanwhile. */
 int context_lock(struct context *c, struct error *err);
 void context_unlock(struct context *c);
+/* The same, before those that wait to run something. */
+int context_lock_first(struct context *c, struct error *err);
 /* By id; or (NULL) the default one of a language, which is made (not started) when there is none.
  * Held. CODE_CONTEXT_NOT_FOUND. */
 int context_find(struct code *code, const struct code_place *place, const char *id,
@@ -99,6 +101,18 @@ int context_find(struct code *code, const struct code_place *place, const char *
 void context_process_name(const struct context *c, char name[PROCESS_NAME_SIZE]);
 /* … that a language's default context has. */
 void default_process_name(const struct language *language, char name[PROCESS_NAME_SIZE]);
+/* The language whose default context it is; NULL: of none. */
+const struct language *context_default_of(const char *id);
+
+/* The box of a sandbox that runs, with a reference, and with what is in it. */
+int box_enter(struct code *code, const struct code_place *place, struct box **ret_box,
+              struct error *err);
+void box_leave(struct box **box);
+#define _cleanup_box_ __attribute__((cleanup(box_leave)))
+/* The one that is asked for, or a new one (not started); held. LIMIT_EXCEEDED. */
+int box_make_context(struct box *box, const struct code_context_request *request,
+                     const struct language *language, struct context **ret_context,
+                     struct error *err);
 
 /* environ.c: the variables of one that runs and was made by another server; none when they can not
  * be had. */
