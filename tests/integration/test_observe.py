@@ -191,7 +191,8 @@ def test_log_lines_know_their_request(observed, box):
     answer = observed.request("GET", "/v0/sandbox/no-such-box?token=hidden", None,
                               {"X-Request-Id": "find-me", "traceparent": PARENT})
     assert answer.status == 404
-    lines = wait_until(lambda: entries(observed, request_id="find-me"), 10, "lines of the request")
+    wait_until(lambda: entries(observed, request_id="find-me", message="request"), 10, "the request's own line")
+    lines = entries(observed, request_id="find-me")
     access = [entry for entry in lines if entry["message"] == "request"]
     assert len(access) == 1 and len(lines) >= 2
     assert access[0]["level"] == "info" and access[0]["process"] == "cellad"
