@@ -40,7 +40,7 @@ def installed():
 
 
 def test_what_is_copied_is_there():
-    ignored = (REPO / "packaging/Dockerfile.dockerignore").read_text().split()
+    ignored = (REPO / ".dockerignore").read_text().split()
     copied = [source for _, word, rest in instructions() if word == "COPY" and "--from" not in rest
               for source in rest.split()[:-1]]
     assert copied
