@@ -26,6 +26,7 @@ enum {
     BURST_MAX = 4 << 20,
     LINGER_MS = 3 * 1000,       /* for a client that says nothing more … */
     LINGER_MOST_MS = 30 * 1000, /* … and for one that goes on sending */
+    LINGER_LAST_MS = 1000,      /* for any, once the server goes */
 };
 
 static void serve_spawn(struct http_conn *c);
@@ -282,14 +283,25 @@ static void linger(struct http_conn *c)
     buffer_release(c);
     if (c->tls != NULL && !c->gone)
         tls_close(c->tls);
-    if (c->gone || c->server->closing || shutdown(c->fd, SHUT_WR) != 0 || watch_input(c) != 0) {
+    if (c->gone || shutdown(c->fd, SHUT_WR) != 0 || watch_input(c) != 0) {
         conn_close(c);
         return;
     }
     c->state = CONN_LINGER;
     idle_begin(c);
     c->linger_end = loop_now(c->server->loop) + LINGER_MOST_MS;
-    set_deadline(c, LINGER_MS);
+    if (c->server->closing)
+        conn_hurry(c);
+    else
+        set_deadline(c, LINGER_MS);
+}
+
+void conn_hurry(struct http_conn *c)
+{
+    int64_t now = loop_now(c->server->loop);
+    if (c->linger_end > now + LINGER_LAST_MS)
+        c->linger_end = now + LINGER_LAST_MS;
+    set_deadline(c, c->linger_end > now ? c->linger_end - now : 0);
 }
 
 /* An answer that is not whole must not look like one: the client sees a reset. */
@@ -549,9 +561,7 @@ int conn_write(struct http_conn *c, struct iovec *iov, size_t count, bool more, 
         }
         if (n < 0 && errno != EINTR)
             return gone(c, err);
-        size_t sent = n < 0 ? 0 : (size_t)n;
-        if (count_burst(c, sent, err) != 0)
-            return -1;
+        size_t sent = n < 0 ? 0 : (size_t)n, moved = sent;
         while (count > 0 && sent >= iov->iov_len) {
             sent -= iov->iov_len;
             iov++;
@@ -561,6 +571,9 @@ int conn_write(struct http_conn *c, struct iovec *iov, size_t count, bool more, 
             iov->iov_base = (char *)iov->iov_base + sent;
             iov->iov_len -= sent;
         }
+        /* Whoever was cancelled and has sent all of it has said what there was to say. */
+        if (count_burst(c, moved, err) != 0 && count > 0)
+            return -1;
     }
     return 0;
 }

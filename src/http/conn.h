@@ -115,6 +115,7 @@ struct http_conn {
 int conn_open(struct http_server *server, int fd, const char *peer, bool may_tls,
               struct error *err);
 void conn_close(struct http_conn *c); /* frees it. Not while it is busy */
+void conn_hurry(struct http_conn *c); /* one that lingers: the server goes, it ends in a moment */
 void conn_cancel(struct http_conn *c);
 /* Leaves the socket to the connection's coroutine, until that ends: *ret_fd, borrowed. */
 int conn_release(struct http_conn *c, int *ret_fd, struct error *err);

@@ -250,10 +250,16 @@ static void close_listeners(struct http_server *server)
     }
 }
 
+/* Those that linger have been answered, and may lose that: they have a moment. */
 static void close_idle(struct http_server *server)
 {
-    while (server->idle != NULL)
-        conn_close(server->idle);
+    for (struct http_conn *c = server->idle, *next; c != NULL; c = next) {
+        next = c->idle_next;
+        if (c->state == CONN_LINGER)
+            conn_hurry(c);
+        else
+            conn_close(c);
+    }
 }
 
 void http_server_hurry(struct http_server *server)
@@ -290,7 +296,8 @@ void http_server_free(struct http_server *server)
     if (server == NULL)
         return;
     close_listeners(server);
-    close_idle(server);
+    while (server->idle != NULL)
+        conn_close(server->idle);
     while (server->spare_count > 0)
         free(server->spare[--server->spare_count]);
     free(server);

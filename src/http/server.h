@@ -50,7 +50,8 @@ void http_server_set_tls(struct http_server *server, struct tls_context *tls);
 /* Serves connections of a listening socket (taken over). May be called several times. */
 int http_server_add(struct http_server *server, int listen_fd, struct error *err);
 /* Closes the listeners and idle connections, lets requests end for up to grace_ms, then cancels
- * them. Called on a coroutine; when it returns, nothing runs any more. */
+ * them. Clients that are still sending when they are answered have a second to find the answer.
+ * Called on a coroutine; when it returns, nothing runs any more. */
 void http_server_shutdown(struct http_server *server, int64_t grace_ms);
 /* Has a shutdown that is under way wait no longer. */
 void http_server_hurry(struct http_server *server);

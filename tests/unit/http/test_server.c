@@ -839,6 +839,80 @@ static void shutdown_lets_requests_end(void **state)
     fixture_run(serve_waiting, NULL, check_shutdown, &w);
 }
 
+/* The end of the server is not the end of the answer: closed with bytes of a body in it that nobody
+ * read, the socket would be reset, and the answer may be lost with that. */
+static void check_half_a_body(struct fixture *f)
+{
+    struct watched *w = f->data;
+    struct error err = {0};
+    char got[4096] = "";
+    ssize_t n;
+    size_t len = 0;
+    _cleanup_fd_ int fd = raw_connect(f);
+    raw_sends(f, fd, "PUT /1000000 HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\nabc");
+    wait_until(f, &w->started, 1);
+    raw_sends(f, fd, "half of it"); /* stays in the socket */
+    http_server_shutdown(f->server, 0);
+    assert_int_equal(w->cancelled, 1);
+    while ((n = net_read(f->loop, fd, got + len, sizeof(got) - 1 - len, 10000, &err)) > 0)
+        len += (size_t)n;
+    if (n < 0)
+        fail_msg("%s after: %s", err.message, got);
+    assert_non_null(strstr(got, "HTTP/1.1 503 "));
+}
+
+static void shutdown_with_half_a_body(void **state)
+{
+    struct watched w = {0};
+    fixture_run(serve_waiting, NULL, check_half_a_body, &w);
+}
+
+enum { BURST = 4 << 20 }; /* after so much, others have their turn */
+
+/* Up to a piece short of that; and the last one when it is told to end. */
+static int serve_last_words(struct http_exchange *x, void *ctx, struct error *err)
+{
+    struct watched *w = ((struct fixture *)ctx)->data;
+    char *piece = arena_alloc(http_arena(x), PIECE);
+    struct error why;
+    if (http_reply_start(x, 200, NULL, -1, err) != 0)
+        return -1;
+    for (int i = 0; i + 1 < BURST / PIECE; i++)
+        if (http_reply_write(x, piece, PIECE, err) != 0 || co_sleep(http_loop(x), 1, err) != 0)
+            return -1;
+    w->started++;
+    assert_int_equal(co_sleep(http_loop(x), 1000000, &why), -1);
+    w->cancelled++;
+    memset(piece, 'z', PIECE);
+    return http_reply_write(x, piece, PIECE, err) != 0 ? -1 : http_reply_end(x, err);
+}
+
+static void check_last_words(struct fixture *f)
+{
+    struct watched *w = f->data;
+    struct error err = {0};
+    char piece[16384] = "", tail[8] = "";
+    ssize_t n = 0;
+    _cleanup_fd_ int fd = raw_connect(f);
+    raw_sends(f, fd, "GET / HTTP/1.1\r\nHost: x\r\n\r\n");
+    while (w->started == 0)
+        if ((n = net_read(f->loop, fd, piece, sizeof(piece), 1, &err)) < 0)
+            assert_int_equal(err.code, ERROR_TIMEOUT);
+    http_server_shutdown(f->server, 0);
+    assert_int_equal(w->cancelled, 1);
+    while ((n = net_read(f->loop, fd, piece, sizeof(piece), 10000, &err)) > 0)
+        memcpy(tail, piece + (n < 7 ? 0 : n - 7), 7);
+    if (n < 0)
+        fail_msg("%s", err.message);
+    assert_string_equal(tail, "\r\n0\r\n\r\n");
+}
+
+static void last_words_of_a_stream(void **state)
+{
+    struct watched w = {0};
+    fixture_run(serve_last_words, NULL, check_last_words, &w);
+}
+
 /* --- limits on connections --- */
 
 static void check_crowd(struct fixture *f)
@@ -989,6 +1063,8 @@ int main(void)
         cmocka_unit_test(vanished_client_cancels_the_handler),
         cmocka_unit_test(client_that_does_not_read),
         cmocka_unit_test(shutdown_lets_requests_end),
+        cmocka_unit_test(shutdown_with_half_a_body),
+        cmocka_unit_test(last_words_of_a_stream),
         cmocka_unit_test(connections_are_limited),
         cmocka_unit_test(idle_connections_make_room),
         cmocka_unit_test(who_is_used_stays),
