@@ -2,10 +2,15 @@
 
 /*
  * The order makes the copy whole. The head is read first, so that the lines it knows of are in the
- * files that are copied after it. The files are listed once and copied from the oldest on: what is
- * begun after that is of a later moment, and the newest of the list is the only one that may have
- * been read while a line was written to it. All others never change, and so are linked and not
- * copied; rotation may remove them meanwhile, and then the list is made anew.
+ * files that are copied after it. The files are copied from the oldest on: what is begun after that
+ * is of a later moment, and the newest of the list is the only one that may have been read while a
+ * line was written to it. Rotation may begin a file and remove others meanwhile, and then the line
+ * that says what was removed is in a file that is not in the list: so the folder is listed again at
+ * the end, and when that is not what it was, all is done anew.
+ *
+ * Files are copied and not linked, although most of them never change: a link would be the same
+ * file as one in a folder that the process which faces the network can write to. Where the file
+ * system can share blocks, a copy costs no room.
  */
 
 #include "main/backup_audit.h"
@@ -47,27 +52,27 @@ static int cut_half_line(int dir_fd, const char *name, struct error *err)
     return 0;
 }
 
-/* The folder is cellad's: what is linked has to be a file, whoever put it there. */
-static bool link_file(int from_fd, int to_fd, const char *name)
-{
-    struct stat st;
-    if (linkat(from_fd, name, to_fd, name, 0) < 0)
-        return false;
-    if (fstatat(to_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode))
-        return true;
-    unlinkat(to_fd, name, 0);
-    return false;
-}
-
 static int copy_file(int from_fd, int to_fd, uint64_t first, bool newest, struct error *err)
 {
     char name[AUDIT_FILE_NAME_SIZE];
     audit_file_name(first, name);
-    if (!newest && link_file(from_fd, to_fd, name))
-        return 0;
     if (tree_copy_file(from_fd, name, to_fd, name, err) < 0)
         return -1;
     return newest ? cut_half_line(to_fd, name, err) : 0;
+}
+
+static int check_same(int from_fd, const struct audit_files *files, struct error *err)
+{
+    struct audit_files now;
+    if (audit_files_list(from_fd, &now, err) < 0)
+        return -1;
+    bool same = now.count == files->count;
+    for (size_t i = 0; same && i < now.count; i++)
+        same = now.items[i].first == files->items[i].first;
+    audit_files_release(&now);
+    return same ? 0
+                : error_set(err, ERROR_FILE_NOT_FOUND,
+                            "the audit log's files change too fast to be copied");
 }
 
 static int copy_files(int from_fd, int to_fd, struct error *err)
@@ -78,6 +83,8 @@ static int copy_files(int from_fd, int to_fd, struct error *err)
     int result = 0;
     for (size_t i = 0; i < files.count && result == 0; i++)
         result = copy_file(from_fd, to_fd, files.items[i].first, i + 1 == files.count, err);
+    if (result == 0)
+        result = check_same(from_fd, &files, err);
     audit_files_release(&files);
     return result;
 }
