@@ -88,6 +88,8 @@ MESSAGE(metrics, {1, "resourceMetrics", KIND_MESSAGE, &resource_metrics, true});
 
 /* --- values --- */
 
+static const char hex_digits[] = "0123456789abcdef";
+
 /* How many bytes at text are a character; 0: they are none. */
 static size_t character(struct slice text)
 {
@@ -96,21 +98,43 @@ static size_t character(struct slice text)
     return utf8_len(some);
 }
 
+/* How many bytes at the beginning are as they are in JSON: almost always all of them. */
+static size_t plain_run(struct slice text)
+{
+    size_t n = 0;
+    while (n < text.len && text.data[n] >= 0x20 && text.data[n] < 0x7f && text.data[n] != '"' &&
+           text.data[n] != '\\')
+        n++;
+    return n;
+}
+
+/* What is not: as much as belongs together. Returns how many bytes that is. */
+static size_t add_other(struct buf *out, struct slice text)
+{
+    unsigned char c = (unsigned char)*text.data;
+    size_t len = character(text);
+    const char escaped[] = {'\\', 'u', '0', '0', hex_digits[c >> 4], hex_digits[c & 15]};
+    const char quoted[] = {'\\', (char)c};
+    if (len == 0)
+        buf_adds(out, "\\ufffd");
+    else if (c == '"' || c == '\\')
+        buf_add(out, quoted, sizeof(quoted));
+    else if (c < 0x20)
+        buf_add(out, escaped, sizeof(escaped));
+    else
+        buf_add(out, text.data, len);
+    return len == 0 ? 1 : len;
+}
+
 static void add_text(struct buf *out, struct slice text)
 {
     buf_addc(out, '"');
     while (text.len > 0) {
-        unsigned char c = (unsigned char)*text.data;
-        size_t len = character(text);
-        if (len == 0)
-            buf_adds(out, "\\ufffd");
-        else if (c == '"' || c == '\\')
-            buf_addf(out, "\\%c", c);
-        else if (c < 0x20)
-            buf_addf(out, "\\u%04x", c);
-        else
+        size_t len = plain_run(text);
+        if (len > 0)
             buf_add(out, text.data, len);
-        len = len == 0 ? 1 : len;
+        else
+            len = add_other(out, text);
         text.data += len;
         text.len -= len;
     }
@@ -120,9 +144,23 @@ static void add_text(struct buf *out, struct slice text)
 static void add_hex(struct buf *out, struct slice bytes)
 {
     buf_addc(out, '"');
-    for (size_t i = 0; i < bytes.len; i++)
-        buf_addf(out, "%02x", (unsigned char)bytes.data[i]);
+    for (size_t i = 0; i < bytes.len; i++) {
+        unsigned char c = (unsigned char)bytes.data[i];
+        const char pair[] = {hex_digits[c >> 4], hex_digits[c & 15]};
+        buf_add(out, pair, sizeof(pair));
+    }
     buf_addc(out, '"');
+}
+
+/* By hand: a span has two times and several of these besides, and the event loop waits. */
+static void add_number(struct buf *out, uint64_t number)
+{
+    char text[20];
+    size_t at = sizeof(text);
+    do
+        text[--at] = (char)('0' + number % 10);
+    while ((number /= 10) > 0);
+    buf_add(out, text + at, sizeof(text) - at);
 }
 
 static void add_double(struct buf *out, uint64_t bits)
@@ -165,10 +203,12 @@ static void add_value(struct buf *out, const struct json_member *member,
         add_hex(out, field->bytes);
         break;
     case KIND_NUMBER:
-        buf_addf(out, "%" PRIu64, field->number);
+        add_number(out, field->number);
         break;
     case KIND_LONG:
-        buf_addf(out, "\"%" PRIu64 "\"", field->number);
+        buf_addc(out, '"');
+        add_number(out, field->number);
+        buf_addc(out, '"');
         break;
     case KIND_INT:
         buf_addf(out, "\"%" PRId64 "\"", (int64_t)field->number);
@@ -194,6 +234,13 @@ static const struct json_member *member_of(const struct json_message *message,
     return NULL;
 }
 
+static void add_name(struct buf *out, const struct json_member *member)
+{
+    buf_addc(out, '"');
+    buf_adds(out, member->name);
+    buf_adds(out, member->repeated ? "\":[" : "\":");
+}
+
 static void add_message(struct buf *out, const struct json_message *message, struct slice bytes,
                         unsigned depth)
 {
@@ -212,7 +259,7 @@ static void add_message(struct buf *out, const struct json_message *message, str
             buf_addc(out, ',');
         first = false;
         if (!goes_on)
-            buf_addf(out, "\"%s\":%s", member->name, member->repeated ? "[" : "");
+            add_name(out, member);
         open = member->repeated ? member : NULL;
         add_value(out, member, &field, depth);
     }
