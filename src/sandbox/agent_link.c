@@ -3,7 +3,9 @@
 /*
  * The connection to a sandbox's agent: made when first needed, shared by everybody who has
  * something to ask, closed after a while of silence, so that thousands of idle sandboxes cost no
- * descriptors.
+ * descriptors. One with a command in the background is not idle: its end is asked for in advance
+ * (sandbox/unattended.h), over the one connection for all of them, which stays until the last has
+ * ended.
  */
 
 #include "sandbox/history_state.h"
@@ -112,19 +114,26 @@ static int connect_agent(struct sandbox *sb, struct error *err)
     return open_channel(sb, fd, err);
 }
 
+int sandbox_agent_reach(struct sandbox *sb, struct channel **ret_channel, struct error *err)
+{
+    struct loop *loop = sb->owner->loop;
+    while (sb->agent == NULL && sb->agent_connecting)
+        if (co_cond_wait(loop, &sb->agent_ready, BECOMES_READY_MS, err) < 0)
+            return -1;
+    if (sb->agent == NULL && connect_agent(sb, err) < 0)
+        return -1;
+    timer_start(loop, &sb->agent_idle, IDLE_MS, agent_idle);
+    *ret_channel = sb->agent;
+    return 0;
+}
+
 int sandbox_agent(struct sandboxes *s, const char *workspace, const char *name,
                   struct sandbox **ret_sandbox, struct channel **ret_channel, struct error *err)
 {
     _cleanup_sandbox_ struct sandbox *sb = NULL;
-    if (sandbox_running(s, workspace, name, &sb, err) < 0)
+    if (sandbox_running(s, workspace, name, &sb, err) < 0 ||
+        sandbox_agent_reach(sb, ret_channel, err) < 0)
         return -1;
-    while (sb->agent == NULL && sb->agent_connecting)
-        if (co_cond_wait(s->loop, &sb->agent_ready, BECOMES_READY_MS, err) < 0)
-            return -1;
-    if (sb->agent == NULL && connect_agent(sb, err) < 0)
-        return -1;
-    timer_start(s->loop, &sb->agent_idle, IDLE_MS, agent_idle);
-    *ret_channel = sb->agent;
     *ret_sandbox = steal_ptr(sb);
     return 0;
 }

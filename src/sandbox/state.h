@@ -423,6 +423,8 @@ void sandbox_hang_up(struct sandbox *sb);
  * afterwards. */
 int sandbox_agent(struct sandboxes *s, const char *workspace, const char *name,
                   struct sandbox **ret_sandbox, struct channel **ret_channel, struct error *err);
+/* The second half of it, for one that is held and running: no use of it that anybody counts. */
+int sandbox_agent_reach(struct sandbox *sb, struct channel **ret_channel, struct error *err);
 /* The first half of it: found, and running. */
 int sandbox_running(struct sandboxes *s, const char *workspace, const char *name,
                     struct sandbox **ret_sandbox, struct error *err);
