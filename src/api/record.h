@@ -31,6 +31,7 @@ struct recorder { /* start from a zeroed struct */
     struct audit *audit;
     struct limits *limits;
     struct recorded_run *running; /* commands that no line has told of yet */
+    unsigned left;                /* commands that outlive their requests */
     struct command_witness witness;
     char prefix[RECORD_PREFIX_LEN + 1]; /* of ids of requests that have none */
     uint64_t requests;                  /* that were given one */

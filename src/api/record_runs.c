@@ -15,6 +15,9 @@
 #include "base/timetext.h"
 #include "loop/co.h"
 
+/* Of one whose command is a line of text, with who asked for it; what is longer takes more. */
+enum { RUN_SIZE = 896 };
+
 /* --- lines --- */
 
 void record_add_run(struct buf *line, const struct recorded_run *run)
@@ -45,8 +48,10 @@ void recorded_run_told(struct recorded_run *run)
         run->record->run = NULL;
     if (run->record != NULL && run->who != &run->record->who)
         run->record = NULL; /* from here on it may be over */
-    if (run->ended)
-        arena_free(run->arena);
+    if (!run->ended)
+        return;
+    run->recorder->left -= run->left;
+    arena_free(run->arena);
 }
 
 static void add_run_line(struct buf *line, struct recorded_run *run, const char *phase)
@@ -122,7 +127,7 @@ static void *command_begun(void *ctx, const struct command_seen *seen)
         tell_own(recorder, seen);
         return NULL;
     }
-    struct arena *arena = arena_new();
+    struct arena *arena = arena_new_sized(RUN_SIZE);
     struct recorded_run *run = arena_alloc(arena, sizeof(*run));
     *run = (struct recorded_run){.arena = arena,
                                  .recorder = recorder,
@@ -156,9 +161,18 @@ static void *command_begun(void *ctx, const struct command_seen *seen)
 }
 
 /* Its request may be over by the time it ends. */
-static void command_left(void *ctx, void *token)
+static void *command_left(void *ctx, void *token)
 {
+    struct recorder *recorder = ctx;
     struct recorded_run *run = token;
+    if (recorder->left >= AUDIT_LEFT_MAX) {
+        run->ended = true;
+        if (run->told)
+            recorded_run_told(run);
+        return NULL;
+    }
+    recorder->left++;
+    run->left = true;
     struct recorded_who *copy = arena_alloc(run->arena, sizeof(*copy));
     *copy = *run->who;
     const char **const texts[] = {&copy->request_id, &copy->key_id,  &copy->key,
@@ -168,6 +182,7 @@ static void command_left(void *ctx, void *token)
     run->who = copy;
     if (run->told)
         run->record = NULL;
+    return run;
 }
 
 static void command_ended(void *ctx, void *token, const int64_t *exit_code)

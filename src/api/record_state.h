@@ -40,8 +40,8 @@ struct record {
     bool left_out;   /* there will be none */
 };
 
-/* A command, until its end is known and told. In an arena of its own: a request that is a
- * WebSocket can have any number of them, and some outlive their request. */
+/* A command, until its end is known and told. In an arena of its own, and a small one: a request
+ * that is a WebSocket can have any number of them, and some outlive their request by days. */
 struct recorded_run {
     struct arena *arena;
     struct recorder *recorder;
@@ -51,7 +51,7 @@ struct recorded_run {
     struct slice text;
     int64_t begun_us;
     int64_t exit_code;
-    bool has_exit, ended, told, counted;
+    bool has_exit, ended, told, counted, left;
     struct recorded_run *previous, *next; /* among those that no line has told of */
 };
 

@@ -48,13 +48,23 @@ static struct block *block_new(size_t cap)
     return block;
 }
 
-struct arena *arena_new(void)
+static struct arena *arena_in(struct block *block, size_t next_cap)
 {
-    struct block *block = block_new(FIRST_BLOCK - sizeof(struct block));
     struct arena *arena = (struct arena *)block->data;
     block->used = rounded(sizeof(struct arena));
-    *arena = (struct arena){.first = block, .next_cap = (size_t)2 * FIRST_BLOCK};
+    *arena = (struct arena){.first = block, .next_cap = next_cap};
     return arena;
+}
+
+struct arena *arena_new(void)
+{
+    return arena_in(block_new(FIRST_BLOCK - sizeof(struct block)), (size_t)2 * FIRST_BLOCK);
+}
+
+struct arena *arena_new_sized(size_t size)
+{
+    size_t cap = rounded(sizeof(struct arena)) + rounded(size);
+    return arena_in(block_new(cap), cap);
 }
 
 void arena_free(struct arena *arena)

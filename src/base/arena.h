@@ -14,6 +14,8 @@
 struct arena;
 
 struct arena *arena_new(void);
+/* One that is kept, and holds about so many bytes: it takes no more than it has to. */
+struct arena *arena_new_sized(size_t size);
 void arena_free(struct arena *arena);
 
 void *arena_alloc(struct arena *arena, size_t size); /* zeroed, aligned for anything */

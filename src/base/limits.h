@@ -161,6 +161,7 @@ enum {
     PROCESSES_KEPT_MAX = 256,       /* finished ones */
     FIGURES_CONNECTIONS_MAX = 64,   /* at the address of --metrics-listen */
     CHANNEL_QUESTIONS_MAX = 1024,   /* to one agent: commands whose end is asked for in advance */
+    AUDIT_LEFT_MAX = 64 * 1024,     /* commands without a reader; of more, no line tells the end */
     LOG_BYTES_KEPT_MAX = 16 << 20,  /* of finished processes, in one sandbox */
     PROCESS_NAME_MAX = 128,
     EXECUTION_ID_MAX = 23,           /* bytes of what cellad calls an execution */

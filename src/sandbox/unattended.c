@@ -35,8 +35,7 @@ static struct unattended *unattended_new(struct sandbox *sb, uint64_t pid, void 
     struct unattended *u = calloc(1, sizeof(*u));
     if (u == NULL)
         abort();
-    *u = (struct unattended){.owner = sb->owner, .pid = pid, .run = run};
-    witness_leave(sb->owner, run);
+    *u = (struct unattended){.owner = sb->owner, .pid = pid, .run = witness_leave(sb->owner, run)};
     return u;
 }
 
@@ -61,11 +60,11 @@ static void begin(void *arg)
 {
     struct unattended *u = arg;
     struct sandboxes *s = u->owner;
-    _cleanup_sandbox_ struct sandbox *own = steal_ptr(u->sb), *sb = NULL;
+    _cleanup_sandbox_ struct sandbox *sb = steal_ptr(u->sb);
     struct channel *agent = NULL;
     struct error err;
-    if (own->status != SANDBOX_RUNNING || own->gone ||
-        sandbox_agent(s, own->workspace, own->id, &sb, &agent, &err) < 0)
+    /* Who hangs up has not used the sandbox by that. */
+    if (sb->status != SANDBOX_RUNNING || sb->gone || sandbox_agent_reach(sb, &agent, &err) < 0)
         agent = NULL;
     ask(u, agent);
     if (--s->drivers == 0)

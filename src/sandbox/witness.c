@@ -32,10 +32,9 @@ void *witness_exec(struct sandbox *sb, const char *actor, const struct agent_exe
     return tell(sb, &seen);
 }
 
-void witness_leave(struct sandboxes *s, void *run)
+void *witness_leave(struct sandboxes *s, void *run)
 {
-    if (run != NULL)
-        s->witness->left(s->witness->ctx, run);
+    return run == NULL ? NULL : s->witness->left(s->witness->ctx, run);
 }
 
 void witness_end(struct sandboxes *s, void *run, const struct agent_process *process)

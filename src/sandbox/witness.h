@@ -28,8 +28,9 @@ struct command_seen {
 struct command_witness {
     /* Returns what `ended` gets, which may be NULL. */
     void *(*begun)(void *ctx, const struct command_seen *seen);
-    /* Whoever asked for it waits for it no longer: its end comes when nothing of him is there. */
-    void (*left)(void *ctx, void *run);
+    /* Whoever asked for it waits for it no longer: its end comes when nothing of him is there.
+     * Returns what `ended` gets from now on: run, or NULL when there are too many of them. */
+    void *(*left)(void *ctx, void *run);
     /* exit_code NULL: it goes on without us, or never began. */
     void (*ended)(void *ctx, void *run, const int64_t *exit_code);
     /* A sandbox was made for whoever asks. */
@@ -43,7 +44,7 @@ void sandboxes_set_witness(struct sandboxes *s, const struct command_witness *wi
 /* For those who run something. */
 void *witness_exec(struct sandbox *sb, const char *actor, const struct agent_exec *exec);
 /* See command_witness.left; run may be NULL, here and below. */
-void witness_leave(struct sandboxes *s, void *run);
+void *witness_leave(struct sandboxes *s, void *run);
 /* process NULL: its end is not known. */
 void witness_end(struct sandboxes *s, void *run, const struct agent_process *process);
 /* code: of src/code, which knows a sandbox by name alone. */

@@ -45,11 +45,29 @@ static void strings(void **state)
     arena_free(arena);
 }
 
+/* Of a size that was asked for: holds that in one piece, and more. */
+static void sized(void **state)
+{
+    static const size_t sizes[] = {0, 1, 100, 5000};
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+        struct arena *arena = arena_new_sized(sizes[i]);
+        memset(arena_alloc(arena, sizes[i]), 1, sizes[i]);
+        for (size_t n = 0; n < 3000; n += 7) {
+            char *piece = arena_alloc(arena, n);
+            for (size_t at = 0; at < n; at++)
+                assert_int_equal(piece[at], 0);
+            memset(piece, 2, n);
+        }
+        arena_free(arena);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(pieces_are_zeroed_aligned_and_apart),
         cmocka_unit_test(strings),
+        cmocka_unit_test(sized),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
