@@ -4,7 +4,11 @@
 
 #include "api/log_stream.h"
 
+#include "api/call.h"
+#include "api/record.h"
 #include "base/cleanup.h"
+
+enum { LAST_MAX = 4096 }; /* bytes of the line on why a stream ends */
 
 void log_stream_add(struct arena *arena, yyjson_mut_doc *entry, bool events, struct buf *out)
 {
@@ -33,6 +37,27 @@ static int send_batch(struct http_exchange *x, log_stream_next *next, void *read
     return rc;
 }
 
+/* The answer has begun: this is the only place left to say that the server goes. */
+static int send_end(struct http_exchange *x, bool events, struct error *err)
+{
+    struct error why = *err;
+    if (why.code != ERROR_CANCELLED || !http_can_tell(x, &why))
+        return -1;
+    struct arena *arena = http_arena(x);
+    yyjson_mut_val *root;
+    yyjson_mut_doc *doc = api_json_new(arena, &root);
+    yyjson_mut_val *told = yyjson_mut_obj_add_obj(doc, root, "error");
+    yyjson_mut_obj_add_str(doc, told, "code", error_name(why.code));
+    yyjson_mut_obj_add_str(doc, told, "message", why.message);
+    _cleanup_buf_ struct buf out = BUF_INIT(LAST_MAX);
+    record_failure(x, &why);
+    buf_adds(&out, events ? "event: error\n" : "");
+    log_stream_add(arena, doc, events, &out);
+    if (buf_check(&out, "the log", err) < 0)
+        return -1;
+    return http_reply_write(x, out.data, out.len, err);
+}
+
 int log_stream_send(struct http_exchange *x, log_stream_next *next, void *reader, size_t batch_max,
                     struct error *err)
 {
@@ -44,10 +69,7 @@ int log_stream_send(struct http_exchange *x, log_stream_next *next, void *reader
     for (bool ended = false; !ended;) {
         if (send_batch(x, next, reader, events, batch_max, &ended, err) == 0)
             continue;
-        static const char last[] = "event: error\ndata: {\"error\":{\"code\":\"UNAVAILABLE\","
-                                   "\"message\":\"the server is shutting down\"}}\n\n";
-        if (err->code != ERROR_CANCELLED || !http_is_ending(x) ||
-            (events && http_reply_write(x, last, sizeof(last) - 1, err) < 0))
+        if (send_end(x, events, err) < 0)
             return -1;
         break;
     }

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "api/call.h"
+#include "api/record.h"
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/limits.h"
@@ -305,6 +306,7 @@ static int run(struct reply *r, struct process_output *output, struct error *err
         } else {
             /* The answer has begun: this is the only place left to say it. */
             shape->end(r, (struct slice){0}, &why);
+            record_failure(r->x, &why);
             last = true;
         }
         if (send_out(r, err) < 0)

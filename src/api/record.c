@@ -12,6 +12,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "api/observed.h"
 #include "api/record_state.h"
 #include "base/buf.h"
 #include "base/errand.h"
@@ -317,6 +318,14 @@ void record_error(struct http_exchange *x, enum error_code code)
     struct record *r = record_of(x);
     if (r != NULL)
         r->error = code;
+}
+
+void record_failure(struct http_exchange *x, const struct error *why)
+{
+    const struct record *r = record_of(x);
+    record_error(x, why->code);
+    if (r != NULL)
+        observed_error(r->api, why);
 }
 
 struct caller record_caller_of(const struct http_exchange *x)

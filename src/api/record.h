@@ -62,5 +62,8 @@ int record_stream(struct http_exchange *x, struct error *err);
 int record_exec(struct http_exchange *x, struct error *err);
 /* It failed, and this is why. */
 void record_error(struct http_exchange *x, enum error_code code);
+/* The same of a stream that has told its client why it ends: as an answer it is whole, so nobody
+ * else hears of it. Counts it among the errors. */
+void record_failure(struct http_exchange *x, const struct error *why);
 /* Whose limits count for it. */
 struct caller record_caller_of(const struct http_exchange *x);

@@ -102,7 +102,7 @@ class Stream:
         """The answer has begun, and some of it is here."""
         self.answer = self.answer or self.connection.getresponse()
         assert self.answer.status == 200, (self.answer.status, self.answer.read())
-        self.begun = self.answer.read(size)
+        self.begun = self.answer.read(size) if size else b""
         return self
 
     def rest(self):
@@ -135,6 +135,8 @@ def test_streams_are_told_in_their_own_way(made):
         ("lines", new_context(box), ndjson), ("events", new_context(box), events))}
     watch = stream("GET", f"{base}/watch/filesystem/tmp")
     logs = stream("GET", f"{base}/logs?follow=true", None, events)
+    plain_logs = [stream("GET", f"{base}/logs?follow=true"),
+                  Stream(server, "GET", f"{base}/network/log?follow=true", None, {}).first(0)]
     connect = {
         "process": stream("POST", START, envelope(shell("echo on; sleep 1000")), inside),
         "terminal": stream("POST", START, envelope(shell("sleep 1000", pty={"size": {"cols": 80, "rows": 24}})), inside),
@@ -160,6 +162,8 @@ def test_streams_are_told_in_their_own_way(made):
     assert (last["op"], last["error"]) == ("OVERFLOW", told)
     last = logs.rest().decode().split("\n\n")[-2]
     assert last.startswith("event: error\n") and told in last
+    for one in plain_logs:
+        assert one.lines()[-1] == {"error": {"code": "UNAVAILABLE", "message": told}}
     for kind, one in connect.items():
         flags, message = frames(one.rest())[-1]
         assert (flags, message) == (END, {"error": {"code": "unavailable", "message": told}}), kind
@@ -169,6 +173,17 @@ def test_streams_are_told_in_their_own_way(made):
     refused = waiting.connection.getresponse()
     assert (refused.status, json.loads(refused.read())) == (503, {"code": "unavailable", "message": told})
     assert server.process.wait(60 * PATIENCE) == 0
+    check_log(server, ["POST /process.Process/{method}", "POST /execute", *(f"{way} /v0/sandbox/{{name}}/{rest}" for way, rest in (
+        ("POST", "process"), ("POST", "code"), ("GET", "watch/filesystem/{path*}"), ("GET", "logs"),
+        ("GET", "network/log")))])
+
+
+def check_log(server, operations):
+    """Each stream's last line says why it ended, too."""
+    text = "".join(path.read_text() for path in sorted((server.data / "audit").glob("audit-*.jsonl")))
+    entries = [json.loads(line) for line in text.splitlines()]
+    ends = {one["operation"] for one in entries if one.get("phase") == "end" and one.get("error") == "UNAVAILABLE"}
+    assert set(operations) <= ends, ends
 
 
 def in_progress(server):

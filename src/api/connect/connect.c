@@ -234,7 +234,7 @@ int connect_stream_end(struct connect_stream *stream, const struct error *why, s
     if (why != NULL) {
         yyjson_mut_val *root;
         yyjson_mut_doc *doc = api_json_new(arena, &root);
-        record_error(stream->x, why->code);
+        record_failure(stream->x, why);
         yyjson_mut_obj_add_val(doc, root, "error", error_json(arena, doc, why));
         message = json_write(arena, doc, false);
     }

@@ -383,6 +383,8 @@ int e2b_execute(struct http_exchange *x, const struct route_params *params, void
         *err = why;
         return -1;
     }
+    if (rc < 0)
+        record_failure(x, &why);
     if (rc < 0 && tell_broken(&e, &why, err) < 0)
         return -1;
     return http_reply_end(x, err);

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "api/code_json.h"
+#include "api/record.h"
 #include "api/v0/code.h"
 #include "base/buf.h"
 #include "base/cleanup.h"
@@ -270,6 +271,7 @@ int code_reply_fail(struct code_reply *r, struct error *err)
     struct error why = *err;
     if (r->shape == CODE_ONE_ANSWER || !http_started(r->x) || !http_can_tell(r->x, &why))
         return -1;
+    record_failure(r->x, &why);
     const struct code_event event = {
         .kind = CODE_ERROR, .name = slice_of(error_name(why.code)), .value = slice_of(why.message)};
     if (send_rest(r, CODE_STDOUT, err) < 0 || send_rest(r, CODE_STDERR, err) < 0 ||

@@ -11,6 +11,7 @@
 
 #include "api/call.h"
 #include "api/handlers.h"
+#include "api/record.h"
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/limits.h"
@@ -72,6 +73,8 @@ static int pass_on(struct http_exchange *x, struct file_transfer *watch, bool ev
         else if (why.code == ERROR_UNAVAILABLE || http_is_ending(x)) {
             const char *text =
                 why.code == ERROR_CANCELLED ? "the server is shutting down" : "the watch has ended";
+            http_can_tell(x, &why);
+            record_failure(x, &why);
             event = (struct file_event){OP_OVERFLOW, path, NULL, text};
             return send_event(x, events, &event, err) < 0 ? -1 : http_reply_end(x, err);
         } else {
