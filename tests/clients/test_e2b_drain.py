@@ -20,7 +20,7 @@ except Exception as failure:
 
 def test_a_command_is_told_that_the_server_goes():
     modules = client_checks._modules("python_modules")
-    server = Server("--drain-timeout", "0s")
+    server, client = Server("--drain-timeout", "0s"), None
     try:
         client = subprocess.Popen(  # pylint: disable=consider-using-with
             [sys.executable, "-B", "-c", PROGRAM], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
@@ -32,4 +32,7 @@ def test_a_command_is_told_that_the_server_goes():
         assert said.startswith("e2b ") and "the server is shutting down" in said, said
         assert server.process.wait(60 * PATIENCE) == 0
     finally:
+        if client is not None:
+            client.kill()
+            client.communicate()
         server.close()

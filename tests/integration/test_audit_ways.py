@@ -22,19 +22,23 @@ def place(contract):
         made.close()
 
 
-class Place:
-    """A server with a sandbox of every kind."""
+@pytest.fixture(scope="module")
+def quiet(contract):
+    """Where nothing else is run: what is counted there is this test's."""
+    made = Server("--rate-limit", "off", "--metrics-open")
+    try:
+        yield Quiet(made)
+    finally:
+        made.close()
+
+
+class Quiet:
+    """A server with a sandbox, and one of E2B's."""
 
     def __init__(self, server):
         self.server = server
         self.box = server.create("audited")
         self.e2b = Box(server)
-        made = server.request("POST", "/api/sandbox", {"image": "@ai-sandbox/python"})
-        self.container = made.json()["containerId"]
-        made = server.request("POST", "/v1/sandboxes", {"template": "base", "timeout": 3600},
-                              {"Authorization": None, "X-API-KEY": server.key})
-        self.scalebox = made.json()["data"]
-        self.workspace = self.entries()[0]["workspace"]
 
     def entries(self, **query):
         text = "&".join(f"{name}={value}" for name, value in {"limit": 1000, **query}.items())
@@ -45,6 +49,19 @@ class Place:
     def about(self, mark):
         """The lines whose command or code has the mark, oldest first."""
         return [one for one in reversed(self.entries()) if mark in one.get("command", "") + one.get("code", "")]
+
+
+class Place(Quiet):
+    """A server with a sandbox of every kind."""
+
+    def __init__(self, server):
+        super().__init__(server)
+        made = server.request("POST", "/api/sandbox", {"image": "@ai-sandbox/python"})
+        self.container = made.json()["containerId"]
+        made = server.request("POST", "/v1/sandboxes", {"template": "base", "timeout": 3600},
+                              {"Authorization": None, "X-API-KEY": server.key})
+        self.scalebox = made.json()["data"]
+        self.workspace = self.entries()[0]["workspace"]
 
     def in_scalebox(self, path, message):
         return self.server.request("POST", path, envelope(message), {
@@ -193,48 +210,62 @@ def test_what_is_no_command(place):
     assert len(made_lines) == 1, "the line of a create names what was made"
 
 
-def executions(place):
-    text = place.server.request("GET", "/metrics").text
+def executions(quiet):
+    text = quiet.server.request("GET", "/metrics").text
     return {name.split('"')[1]: float(value) for name, value in
             (one.split() for one in text.splitlines() if one.startswith("cella_executions_total{"))}
 
 
-def test_a_command_that_nobody_waits_for(place):
-    before, mark = executions(place), fresh("mark")
-    place.box.request("POST", "/process", {"command": f"while [ ! -e /tmp/{mark} ]; do sleep 0.05; done; exit 5"})
-    begun = wait_until(lambda: place.about(mark), 10, "its beginning")
+def actions(quiet):
+    """How often E2B's sandbox was used."""
+    listed = quiet.server.request("GET", "/v0/metrics").json()["sandboxes"]
+    return next(one["history"]["actions"] for one in listed if quiet.e2b.id in (one["id"], one["name"]))
+
+
+def counted(quiet, wanted):
+    wait_until(lambda: executions(quiet) == wanted, 10, f"{wanted}, and not {executions(quiet)}")
+
+
+def test_a_command_that_nobody_waits_for(quiet):
+    before, mark = executions(quiet), fresh("mark")
+    quiet.box.request("POST", "/process", {"command": f"while [ ! -e /tmp/{mark} ]; do sleep 0.05; done; exit 5"})
+    begun = wait_until(lambda: quiet.about(mark), 10, "its beginning")
     assert len(begun) == 1 and "exitCode" not in begun[0], begun
-    assert executions(place) == before
-    place.box.write(f"/tmp/{mark}", "")
-    ended = wait_until(lambda: [e for e in place.about(mark) if e.get("phase") == "end"], 30, "its end")
+    assert executions(quiet) == before
+    quiet.box.write(f"/tmp/{mark}", "")
+    ended = wait_until(lambda: [e for e in quiet.about(mark) if e.get("phase") == "end"], 30, "its end")
     assert len(ended) == 1 and ended[0]["exitCode"] == 5 and ended[0]["durationMs"] > 0, ended
     for name in ("requestId", "key", "keyId", "workspace", "address", "operation", "sandboxId", "command"):
         assert ended[0][name] == begun[0][name], name
-    assert executions(place) == {**before, "failure": before["failure"] + 1}
+    counted(quiet, {**before, "failure": before["failure"] + 1})
 
 
-def test_a_command_whose_reader_leaves(place):
-    before, mark = executions(place), fresh("mark")
-    with place.e2b.open_stream(START, shell(f"echo on; while [ ! -e /tmp/{mark} ]; do sleep 0.05; done")) as found:
+def test_a_command_whose_reader_leaves(quiet):
+    before, mark = executions(quiet), fresh("mark")
+    with quiet.e2b.open_stream(START, shell(f"echo on; while [ ! -e /tmp/{mark} ]; do sleep 0.05; done")) as found:
         next(found)
-    wait_until(lambda: any(e.get("error") == "CANCELLED" for e in place.entries()), 30, "the end of the request")
-    assert place.e2b.run(f"touch /tmp/{mark}") == b""
-    ended = wait_until(lambda: [e for e in place.about(mark) if e.get("phase") == "end" and e["event"] == "command" and
+        used = actions(quiet)
+    request = wait_until(lambda: quiet.about(mark), 30, "its beginning")[0]["requestId"]
+    wait_until(lambda: any(e.get("error") == "CANCELLED" and e["requestId"] == request for e in quiet.entries()), 30,
+               "the end of the request")
+    assert actions(quiet) == used, "who hangs up has not used it"
+    assert quiet.e2b.run(f"touch /tmp/{mark}") == b""
+    ended = wait_until(lambda: [e for e in quiet.about(mark) if e.get("phase") == "end" and e["event"] == "command" and
                                 "while" in e["command"]], 30, "its end")
     assert len(ended) == 1 and ended[0]["exitCode"] == 0 and ended[0]["api"] == "e2b-envd", ended
-    assert executions(place) == {**before, "success": before["success"] + 2}
+    counted(quiet, {**before, "success": before["success"] + 2})
 
 
-def test_commands_that_end_with_their_sandbox(place):
+def test_commands_that_end_with_their_sandbox(quiet):
     """… have no end of their own; what asks for it is gone with the connection."""
-    before, mark = executions(place), fresh("mark")
-    box = place.server.create()
+    before, mark = executions(quiet), fresh("mark")
+    box = quiet.server.create()
     for _ in range(20):
         box.request("POST", "/process", {"command": f"echo {mark}; sleep 1000"})
     box.delete()
-    assert len(place.about(mark)) == 20 and not [e for e in place.about(mark) if "exitCode" in e]
-    assert executions(place) == before
-    assert place.box.run("echo well") == "well"
+    assert len(quiet.about(mark)) == 20 and not [e for e in quiet.about(mark) if "exitCode" in e]
+    assert executions(quiet) == before
+    assert quiet.box.run("echo well") == "well"
 
 
 def test_nothing_that_opens_anything_is_in_it(place):

@@ -4,6 +4,7 @@
 import fcntl
 import json
 import os
+import select
 import shutil
 import signal
 import subprocess
@@ -68,8 +69,10 @@ class Page:
     def _next(self):
         end = time.monotonic() + 60 * PATIENCE
         while b"\0" not in self.buffer:
+            left = end - time.monotonic()
+            assert left > 0 and select.select([self.input], [], [], left)[0], "the browser says nothing"
             piece = os.read(self.input, 1 << 16)
-            assert piece and time.monotonic() < end, "the browser has gone"
+            assert piece, "the browser has gone"
             self.buffer += piece
         message, _, self.buffer = self.buffer.partition(b"\0")
         return json.loads(message)
