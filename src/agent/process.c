@@ -84,6 +84,7 @@ static bool has_come_true(const struct process *process, enum waiter_kind kind)
     case WAIT_START:
         return !process->starting;
     case WAIT_END:
+    case WAIT_RESULT:
         return process->ended;
     case WAIT_GONE:
         return process->ended && process->tree_gone;
@@ -100,7 +101,7 @@ static void answer_waiters(struct agent *agent, struct process *process)
             at = &waiter->next;
             continue;
         }
-        process_answer(agent, process, waiter->connection, waiter->id, waiter->kind == WAIT_END);
+        process_answer(agent, process, waiter->connection, waiter->id, waiter->kind == WAIT_RESULT);
         *at = waiter->next;
         free(waiter);
     }
@@ -609,7 +610,7 @@ static int launch_first(struct agent *agent, struct process *process, struct con
                         uint32_t id, const struct agent_exec *exec, struct slice payload,
                         struct error *err)
 {
-    enum waiter_kind kind = exec->flags & EXEC_WAIT ? WAIT_END : WAIT_START;
+    enum waiter_kind kind = exec->flags & EXEC_WAIT ? WAIT_RESULT : WAIT_START;
     struct launch launch;
     if (exec->execution != NULL)
         snprintf(process->execution, sizeof(process->execution), "%s", exec->execution);
@@ -625,7 +626,7 @@ static int launch_first(struct agent *agent, struct process *process, struct con
         return -1;
     }
     process->id = process_make_id(agent, launch.pid);
-    adopt_launch(agent, process, &launch, kind == WAIT_END);
+    adopt_launch(agent, process, &launch, kind == WAIT_RESULT);
     feed(agent, process, exec);
     return 0;
 }

@@ -28,9 +28,10 @@
 struct connection;
 
 enum waiter_kind {
-    WAIT_START, /* AGENT_EXEC without EXEC_WAIT: exec was reached */
-    WAIT_END,   /* EXEC_WAIT and AGENT_WAIT: the leader has ended */
-    WAIT_GONE,  /* AGENT_STOP: nothing of the tree is left */
+    WAIT_START,  /* AGENT_EXEC without EXEC_WAIT: exec was reached */
+    WAIT_END,    /* AGENT_WAIT: the leader has ended */
+    WAIT_RESULT, /* EXEC_WAIT: the same, and its output comes along */
+    WAIT_GONE,   /* AGENT_STOP: nothing of the tree is left */
 };
 
 struct waiter {

@@ -166,6 +166,8 @@ static int take_frame(struct channel *c, const struct frame_header *header, stru
     if (call->items++ > call->max_items)
         return error_set(err, ERROR_LIMIT_EXCEEDED, "more than %zu items", call->max_items);
 
+    if (call->arena == NULL) /* a question's: it may be open for days */
+        call->arena = arena_new();
     struct frame_copy *copy = arena_alloc(call->arena, sizeof(*copy));
     copy->type = header->type;
     copy->payload.data = arena_dup(call->arena, payload.data, payload.len);
@@ -450,7 +452,7 @@ void channel_ask(struct channel *c, const struct wire_schema *schema, const void
     if (q == NULL)
         abort();
     *q = (struct question){
-        .call = {.question = q, .arena = arena_new(), .max_items = 1},
+        .call = {.question = q, .max_items = 1},
         .answer = answer,
         .told = told,
         .ctx = ctx,
@@ -458,6 +460,5 @@ void channel_ask(struct channel *c, const struct wire_schema *schema, const void
     if (send_question(c, q, schema, msg, &err) == 0)
         return;
     told(ctx, NULL, &err);
-    arena_free(q->call.arena);
     free(q);
 }

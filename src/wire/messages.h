@@ -59,7 +59,7 @@ enum wire_type {
     AGENT_HELLO = 64, /* → AGENT_ABOUT */
     AGENT_ABOUT = 65,
     AGENT_EXEC = 66, /* struct agent_exec → AGENT_PROCESS at the start, or (EXEC_WAIT) at the end */
-    AGENT_WAIT = 67, /* struct agent_ref → AGENT_PROCESS when it has ended */
+    AGENT_WAIT = 67, /* struct agent_ref → AGENT_PROCESS, without output, when it has ended */
     AGENT_GET = 68,  /* struct agent_ref → AGENT_PROCESS */
     AGENT_LIST = 69, /* → AGENT_PROCESS …, then WIRE_OK */
     AGENT_PROCESS = 70,
