@@ -138,11 +138,8 @@ static const struct history_rules *rules_of(const struct sandbox *sb)
     return sb->history_rules != NULL ? sb->history_rules : &history_rules_usual;
 }
 
-struct sandbox_history *history_of(struct sandbox *sb)
+struct sandbox_history *history_made(struct sandbox *sb)
 {
-    struct histories *all = sb->owner->histories;
-    if (!all->on || is_going(sb) || !rules_of(sb)->enabled)
-        return NULL;
     if (sb->history == NULL) {
         sb->history = calloc(1, sizeof(*sb->history));
         if (sb->history == NULL)
@@ -151,6 +148,12 @@ struct sandbox_history *history_of(struct sandbox *sb)
         sb->history->watch_fd = -1;
     }
     return sb->history;
+}
+
+struct sandbox_history *history_of(struct sandbox *sb)
+{
+    struct histories *all = sb->owner->histories;
+    return !all->on || is_going(sb) || !rules_of(sb)->enabled ? NULL : history_made(sb);
 }
 
 struct slice history_ignore_of(const struct sandbox *sb, struct arena *arena)

@@ -74,17 +74,37 @@ size_t execution_line(char out[EXECUTION_LINE_SIZE], const char *execution, cons
                             commit[0] == '\0' ? none : commit, (long long)time_ms);
 }
 
+bool execution_line_valid(struct slice line)
+{
+    char id[EXECUTION_ID_SIZE];
+    const char *space = memchr(line.data, ' ', line.len);
+    size_t id_len = space == NULL ? 0 : (size_t)(space - line.data);
+    if (id_len == 0 || id_len >= sizeof(id) || line.len > EXECUTION_LINE_SIZE ||
+        line.len < id_len + GIT_NAME_LEN + 4)
+        return false;
+    memcpy(id, line.data, id_len);
+    id[id_len] = '\0';
+    const char *time = space + GIT_NAME_LEN + 2, *end = line.data + line.len - 1;
+    size_t digits = 0;
+    while (time + digits < end && time[digits] >= '0' && time[digits] <= '9')
+        digits++;
+    return strncmp(id, "exec_", 5) == 0 && memchr(space + 1, '\0', GIT_NAME_LEN) == NULL &&
+           time[-1] == ' ' && digits > 0 && time + digits == end && *end == '\n';
+}
+
 int executions_append(int histories_fd, const char *id, struct slice lines, struct error *err)
 {
     _cleanup_fd_ int fd = open_to_append(histories_fd, id);
     ssize_t n = fd < 0 ? -1 : write(fd, lines.data, lines.len);
-    if (n >= 0 && n < (ssize_t)lines.len) { /* the disk is full: half a line would spoil the next */
-        (void)!ftruncate(fd, lseek(fd, 0, SEEK_CUR) - n);
-        errno = ENOSPC;
-    }
-    if (n != (ssize_t)lines.len)
+    off_t end = fd < 0 ? 0 : lseek(fd, 0, SEEK_CUR);
+    if (n != (ssize_t)lines.len) {
+        if (n > 0) { /* the next line must not become the end of this one */
+            (void)!ftruncate(fd, end - n);
+            errno = ENOSPC;
+        }
         return error_sys(err, "writing down executions");
-    if (lseek(fd, 0, SEEK_CUR) <= HISTORY_EXECUTIONS_BYTES)
+    }
+    if (end <= HISTORY_EXECUTIONS_BYTES)
         return 0;
     _cleanup_fd_ int folder_fd = openat(histories_fd, id, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (folder_fd < 0 || shorten(folder_fd) < 0)
@@ -124,9 +144,10 @@ struct search {
     bool failed;
 };
 
-/* Its newest line counts, and of two that are as new the last: "exec_7683de5a <commit> <ms>". One
- * that was not written to its end is no line; but it may stand behind half a line, which a power
- * cut has left. */
+/* Its newest line counts, and of two that are as new the last: "exec_7683de5a <commit> <ms>"; and
+ * any that tells its end before one that does not, whatever was done to the clock. One that was not
+ * written to its end is no line; but it may stand behind half a line, which a power cut has left.
+ */
 void executions_find(struct slice list, const char *execution, char ret_commit[GIT_NAME_SIZE],
                      int64_t *ret_time_ms)
 {
@@ -140,7 +161,9 @@ void executions_find(struct slice list, const char *execution, char ret_commit[G
         if (len <= id + GIT_NAME_LEN + 2 || at[id] != ' ' || at[id + 1 + GIT_NAME_LEN] != ' ')
             continue;
         int64_t time_ms = strtoll(at + id + 2 + GIT_NAME_LEN, NULL, 10);
-        if (time_ms >= *ret_time_ms) {
+        bool told = strcmp(ret_commit, EXECUTION_PENDING) != 0 && ret_commit[0] != '\0';
+        bool tells = memcmp(at + id + 1, EXECUTION_PENDING, GIT_NAME_LEN) != 0;
+        if (tells != told ? tells : time_ms >= *ret_time_ms) {
             memcpy(ret_commit, at + id + 1, GIT_NAME_LEN);
             ret_commit[GIT_NAME_LEN] = '\0';
             *ret_time_ms = time_ms;

@@ -80,16 +80,25 @@ void history_write_list(struct sandbox *sb)
         buf_release(lines);
 }
 
+/* Older ones than there is room for were put into the list when there was none. */
 static void give_back(void *ctx, struct slice id, struct slice line)
 {
     struct sandboxes *s = ctx;
     struct sandbox *sb;
     HASH_FIND(by_id, s->ids, id.data, id.len, sb);
-    if (sb != NULL && history_of(sb) != NULL)
-        keep(sb, line);
+    if (sb == NULL || !execution_line_valid(line))
+        return;
+    struct buf *lines = &history_made(sb)->lines;
+    while (lines->len + line.len > HISTORY_LINES_BYTES)
+        buf_consume(lines,
+                    (size_t)((char *)memchr(lines->data, '\n', lines->len) + 1 - lines->data));
+    buf_add(lines, line.data, line.len);
 }
 
 int history_read_journal(struct sandboxes *s, struct error *err)
 {
-    return journal_read(&s->histories->journal, give_back, s, err);
+    if (journal_read(&s->histories->journal, give_back, s, err) < 0)
+        return -1;
+    write_journal_anew(s);
+    return 0;
 }

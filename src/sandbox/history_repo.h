@@ -68,7 +68,9 @@ enum { EXECUTION_LINE_SIZE = 128 };
  * commit from now on. */
 size_t execution_line(char out[EXECUTION_LINE_SIZE], const char *execution, const char *commit,
                       int64_t time_ms);
-/* Whole lines. One write(2). */
+/* Whether it is one, and whole. */
+bool execution_line_valid(struct slice line);
+/* Whole lines. One write(2), of all of them or of none. */
 int executions_append(int histories_fd, const char *id, struct slice lines, struct error *err);
 /* The newest one of all, if its end is to come. `out` of EXECUTION_ID_SIZE bytes; "": it is not. */
 void executions_pending(struct repository *r, char *out);

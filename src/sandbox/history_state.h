@@ -53,6 +53,8 @@ struct sandbox_history {
 
 /* NULL: none is kept. */
 struct sandbox_history *history_of(struct sandbox *sb);
+/* What is remembered of it, also while none is kept. */
+struct sandbox_history *history_made(struct sandbox *sb);
 
 /* Takes the sandbox's history for oneself; what waits to be looked into is done before. The sandbox
  * is held. */

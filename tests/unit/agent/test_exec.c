@@ -480,8 +480,9 @@ static void test_wait(void **state)
     client_run(&third, f, "echo done > go", &writer);
     client_expect(&c, &agent_process_schema, 1, &p);
     assert_int_equal(p.exit_code, 5);
-    assert_text(p.stdout_data, "done\n");
-    p = client_wait(&c, pid); /* again, at once */
+    assert_int_equal(p.stdout_total, 5);
+    assert_text(p.stdout_data, ""); /* whoever waits for its end alone does not get it */
+    p = client_wait(&c, pid);       /* again, at once */
     assert_int_equal(p.exit_code, 5);
     client_close(&third);
     client_close(&c);
@@ -509,7 +510,7 @@ static void test_cut_wait(void **state)
     c = client_open(f);
     client_run(&c, f, "echo on > go", &p);
     p = client_wait(&c, pid);
-    assert_text(p.stdout_data, "on\n");
+    assert_int_equal(p.stdout_total, 3);
     client_close(&c);
 }
 

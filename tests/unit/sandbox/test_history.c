@@ -456,6 +456,7 @@ static void ids(struct place *p)
     /* A line from the journal may come again, behind a newer one. */
     assert_int_equal(remember(p, "exec_00000009", r.head, 3), 0);
     assert_int_equal(remember(p, "exec_00000009", EXECUTION_PENDING, 1), 0);
+    assert_int_equal(remember(p, "exec_00000009", EXECUTION_PENDING, 9), 0); /* a clock set back */
     assert_int_equal(repository_resolve(&r, "exec_00000009", name, &err), 0);
     assert_string_equal(name, r.head);
     assert_int_equal(unlinkat(p->fd, "box/executions", 0), 0);
@@ -864,6 +865,25 @@ TEST(large)
 TEST(rules)
 TEST(packs)
 
+static void test_lines(void **state)
+{
+    char line[EXECUTION_LINE_SIZE + 64] = "";
+    size_t len = execution_line(line, "exec_00000009", EXECUTION_PENDING, INT64_MAX);
+    assert_true(execution_line_valid((struct slice){line, len}));
+    len = execution_line(line, "exec_00000009", "", 0);
+    assert_true(execution_line_valid((struct slice){line, len}));
+    for (size_t cut = 0; cut < len; cut++)
+        assert_false(execution_line_valid((struct slice){line, cut}));
+    static const size_t torn[] = {3, 20, 55}; /* as a power cut leaves them */
+    for (size_t i = 0; i < sizeof(torn) / sizeof(torn[0]); i++) {
+        execution_line(line, "exec_00000009", "", 0);
+        line[torn[i]] = '\0';
+        assert_false(execution_line_valid((struct slice){line, len}));
+    }
+    memset(line, '0', sizeof(line));
+    assert_false(execution_line_valid((struct slice){line, sizeof(line)}));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -876,6 +896,7 @@ int main(void)
         cmocka_unit_test(test_large),      cmocka_unit_test(test_rules),
         cmocka_unit_test(test_packs),      cmocka_unit_test(test_half_a_line),
         cmocka_unit_test(test_orphans),    cmocka_unit_test(test_asked_first),
+        cmocka_unit_test(test_lines),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
