@@ -53,6 +53,7 @@ static void idle_begin(struct http_conn *c)
     if (!c->idle)
         DL_APPEND2(c->server->idle, c, idle_prev, idle_next);
     c->idle = true;
+    server_has_room(c->server);
 }
 
 static void idle_end(struct http_conn *c)

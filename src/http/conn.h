@@ -53,6 +53,7 @@ struct http_server {
     struct http_conn *idle; /* those without a request, the one longest without first */
     unsigned conn_count;
     unsigned busy_count;
+    bool paused; /* nobody is accepted: it is full, and all have a request */
     bool closing;
     bool hurry;          /* … and not waiting for anybody */
     struct co_cond calm; /* a connection stopped being busy */
@@ -65,8 +66,9 @@ struct http_server {
 const char *server_date(struct http_server *server);
 char *server_buffer_take(struct http_server *server); /* HTTP_IN_SIZE bytes */
 void server_buffer_give(struct http_server *server, char *buffer);
-/* There is room for one more connection. */
 void server_conn_ended(struct http_server *server);
+/* A connection has ended, or has no request any more: there is room for another one. */
+void server_has_room(struct http_server *server);
 
 enum conn_state {
     CONN_FIRST,  /* nothing has come: the first byte tells whether it speaks TLS */

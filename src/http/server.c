@@ -4,7 +4,7 @@
  * Accepting connections, within limits, and shutting down in an orderly way. At the limit a new one
  * takes the place of the one that has been without a request the longest: who opens thousands and
  * sends slowly keeps nobody out. When all have one, the listeners are left alone until a connection
- * ends: the kernel's queue holds the others.
+ * ends or has none any more: the kernel's queue holds the others.
  */
 
 #include "http/server.h"
@@ -156,7 +156,18 @@ static bool is_full(const struct http_server *server)
 static void listen_again(struct timer *timer)
 {
     struct listener *l = container_of(timer, struct listener, pause);
-    if (!is_full(l->server))
+    if (!is_full(l->server) || l->server->idle != NULL)
+        watch_change(&l->watch, EPOLLIN, NULL);
+    else
+        l->server->paused = true;
+}
+
+void server_has_room(struct http_server *server)
+{
+    if (!server->paused)
+        return;
+    server->paused = false;
+    for (struct listener *l = server->listeners; l != NULL; l = l->next)
         watch_change(&l->watch, EPOLLIN, NULL);
 }
 
@@ -199,6 +210,7 @@ static void accept_some(struct watch *watch, uint32_t events)
     struct listener *l = container_of(watch, struct listener, watch);
     for (int i = 0; i < ACCEPT_BATCH; i++) {
         if (is_full(l->server) && l->server->idle == NULL) {
+            l->server->paused = true;
             for (l = l->server->listeners; l != NULL; l = l->next)
                 watch_change(&l->watch, 0, NULL);
             return;
@@ -210,9 +222,8 @@ static void accept_some(struct watch *watch, uint32_t events)
 
 void server_conn_ended(struct http_server *server)
 {
-    if (server->conn_count-- == server->limits.connections_max)
-        for (struct listener *l = server->listeners; l != NULL; l = l->next)
-            watch_change(&l->watch, EPOLLIN, NULL);
+    server->conn_count--;
+    server_has_room(server);
     co_cond_wake_all(&server->calm);
 }
 

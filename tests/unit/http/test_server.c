@@ -1046,6 +1046,39 @@ static void bodies_keep_a_pace(void **state)
     fixture_run(serve_whole, &limits, check_drips, NULL);
 }
 
+/* Nobody could be let in while all had a request; when none has, somebody can. */
+static void check_all_come_to_rest(struct fixture *f)
+{
+    static const char head[] = "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n"
+                               "Expect: 100-continue\r\n\r\n";
+    int fds[3];
+    struct error err;
+    char byte;
+    for (size_t i = 0; i < 2; i++) {
+        fds[i] = raw_connect(f);
+        raw_sends(f, fds[i], head);
+        raw_expect(f, fds[i], "100 Continue\r\n\r\n");
+        raw_sends(f, fds[i], "x");
+    }
+    fds[2] = raw_connect(f);
+    raw_sends(f, fds[2], "GET / HTTP/1.1\r\nHost: x\r\n\r\n");
+    assert_int_equal(net_read(f->loop, fds[2], &byte, 1, 30, &err), -1);
+    assert_int_equal(err.code, ERROR_TIMEOUT);
+    for (size_t i = 0; i < 2; i++) {
+        raw_sends(f, fds[i], "x");
+        raw_expect(f, fds[i], "whole");
+    }
+    raw_expect(f, fds[2], "whole");
+    for (size_t i = 0; i < ARRAY_LEN(fds); i++)
+        close(fds[i]);
+}
+
+static void rest_makes_room(void **state)
+{
+    const struct http_limits limits = {.connections_max = 2};
+    fixture_run(serve_whole, &limits, check_all_come_to_rest, NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -1069,6 +1102,7 @@ int main(void)
         cmocka_unit_test(idle_connections_make_room),
         cmocka_unit_test(who_is_used_stays),
         cmocka_unit_test(bodies_keep_a_pace),
+        cmocka_unit_test(rest_makes_room),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
