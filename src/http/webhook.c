@@ -441,6 +441,10 @@ static void set_fetch_options(struct fetch *fetch, CURL *handle)
     curl->easy_setopt(handle, CURLOPT_XFERINFODATA, fetch);
 }
 
+/* Every kernel has it, it has been empty for decades, and nobody can put something there. Where it
+ * is missing nothing is found there, either. */
+#define EMPTY_FOLDER "/proc/tty/ldisc"
+
 /* Set before a name is looked up: a library that does not know the option must not fall back to
  * whoever the machine believes. */
 static CURLcode set_authorities(struct fetch *fetch, CURL *handle)
@@ -451,8 +455,9 @@ static CURLcode set_authorities(struct fetch *fetch, CURL *handle)
         return CURLE_OK;
     struct curl_blob blob = {.data = (void *)pem, .len = strlen(pem), .flags = CURL_BLOB_COPY};
     CURLcode code = curl->easy_setopt(handle, CURLOPT_CAINFO_BLOB, &blob);
-    /* The folder of the machine's own would be looked into as well. */
-    return code == CURLE_OK ? curl->easy_setopt(handle, CURLOPT_CAPATH, NULL) : code;
+    /* The folder of the machine's own would be looked into as well. It is not enough to name none,
+     * which newer libraries may take for the one that they were built with. */
+    return code == CURLE_OK ? curl->easy_setopt(handle, CURLOPT_CAPATH, EMPTY_FOLDER) : code;
 }
 
 static void fetch_run(void *arg)
