@@ -203,7 +203,15 @@ static struct principal principal_of(const struct store_key *row)
     memcpy(principal.name, row->name, sizeof(principal.name));
     memcpy(principal.workspace, row->workspace, sizeof(principal.workspace));
     memcpy(principal.key_id, row->id, sizeof(principal.key_id));
+    snprintf(principal.issuer, sizeof(principal.issuer), "%.*s", ISSUER_TAG_LEN, row->issuer);
     return principal;
+}
+
+/* A key that was made with a JWT lives no longer than the trust in who had issued that. */
+static bool is_over(const struct auth *auth, const struct store_key *row)
+{
+    return has_ended(row->expires_ms) ||
+           (row->issuer[0] != '\0' && !auth_trusts(auth, row->issuer));
 }
 
 /* Compares whether or not there is something to compare with. */
@@ -231,9 +239,11 @@ static enum verdict judge_key(struct auth *auth, const char *text, struct key **
         error_set(err, ERROR_UNAUTHORIZED, "the API key is not known here: " HOW_TO);
         return VERDICT_WRONG;
     }
-    if (has_ended(key->row.expires_ms)) {
-        error_set(err, ERROR_UNAUTHORIZED, "the API key \"%s\" has expired: " HOW_TO,
-                  key->row.name);
+    if (is_over(auth, &key->row)) {
+        error_set(err, ERROR_UNAUTHORIZED, "the API key \"%s\" %s: " HOW_TO, key->row.name,
+                  has_ended(key->row.expires_ms)
+                      ? "has expired"
+                      : "was made with the token of somebody who is trusted no more");
         return VERDICT_OVER;
     }
     *ret_key = key;
@@ -289,7 +299,7 @@ static enum verdict judge_token(struct auth *auth, const char *text, struct key 
         return VERDICT_RIGHT;
     }
     struct key *key = auth_find_key(auth, said.key_id);
-    if (key == NULL || has_ended(key->row.expires_ms)) {
+    if (key == NULL || is_over(auth, &key->row)) {
         error_set(err, ERROR_UNAUTHORIZED, "the key that the token was issued for is gone");
         return VERDICT_OVER;
     }
@@ -435,6 +445,17 @@ int auth_check_client(struct auth *auth, const char *id, const char *secret, con
         return -1;
     *ret_principal = principal;
     return 0;
+}
+
+int64_t auth_gives_until_ms(const struct principal *by)
+{
+    int64_t ends_ms = by->expires_ms;
+    if (by->issuer[0] == '\0')
+        return ends_ms;
+    /* In steps, so that those of one day are few that differ. */
+    int64_t step_ms = JWT_GRANT_S * INT64_C(1000) / JWT_GRANT_STEPS;
+    int64_t most_ms = (time_now_ms() / step_ms + JWT_GRANT_STEPS) * step_ms;
+    return ends_ms == 0 || ends_ms > most_ms ? most_ms : ends_ms;
 }
 
 /* --- making keys --- */

@@ -90,6 +90,11 @@ int auth_check_client(struct auth *auth, const char *id, const char *key, const 
 /* Seconds until TOO_MANY_ATTEMPTS is over for that peer, at least 1. */
 int auth_retry_after(const struct auth *auth, const char *peer);
 
+/* When that ends at the latest which the caller hands out, and which nobody looks up again: with
+ * what he has shown himself, and where somebody else's word let him in, within JWT_GRANT_S, since
+ * that is taken back without telling us. 0: never. */
+int64_t auth_gives_until_ms(const struct principal *by);
+
 /* The credential in "Bearer <credential>", or one with no data. Only spaces around it are not part
  * of it. */
 struct slice auth_bearer(const char *field);

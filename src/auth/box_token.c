@@ -20,6 +20,7 @@
 #include "base/timetext.h"
 
 enum { SHA256_SIZE = 32, SIGNATURE_LEN = 43 }; /* unpadded base64 of 32 bytes */
+enum { SWEEP_MS = 60 * 1000 };
 
 static const char hex_digits[] = "0123456789abcdef";
 
@@ -30,6 +31,17 @@ static void to_hex(const unsigned char *bytes, size_t len, char *out)
         *out++ = hex_digits[bytes[i] & 15];
     }
     *out = '\0';
+}
+
+/* In the place of an issuer's tag: a key that has an end, and no JWT. */
+#define NO_ISSUER "00000000"
+_Static_assert(sizeof(NO_ISSUER) == ISSUER_TAG_LEN + 1, "it has a tag's size");
+
+static int64_t monotonic_ms(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
 /* Until when, and by whose word; ends_s 0: for as long as the sandbox lives. */
@@ -62,16 +74,17 @@ static void derive(const struct auth *auth, enum box_door door, const char *sand
 
 static bool counts(const struct auth *auth, const struct grant *grant)
 {
-    return grant->ends_s == 0 ||
-           (time_now_ms() / 1000 < grant->ends_s && auth_trusts(auth, grant->issuer));
+    if (grant->ends_s == 0)
+        return true;
+    return time_now_ms() / 1000 < grant->ends_s &&
+           (strcmp(grant->issuer, NO_ISSUER) == 0 || auth_trusts(auth, grant->issuer));
 }
 
 /* --- those with an end --- */
 
 struct box_grants {
     char sandbox_id[SANDBOX_ID_LEN + 1];
-    struct grant items[BOX_GRANTS_MAX]; /* ends_s 0: nothing */
-    unsigned next;
+    struct grant items[BOX_GRANTS_MAX]; /* ends_s 0: nothing; the one used longest ago first */
     UT_hash_handle hh;
 };
 
@@ -91,40 +104,101 @@ static struct box_grants *grants_of(const struct auth *auth, const char *sandbox
     return grants;
 }
 
+static void forget(struct auth *auth, struct box_grants *grants)
+{
+    HASH_DEL(auth->grants, grants);
+    free(grants);
+}
+
+void auth_set_sandboxes(struct auth *auth, bool (*has)(void *ctx, const char *sandbox_id),
+                        void *ctx)
+{
+    auth->has_sandbox = has;
+    auth->has_sandbox_ctx = ctx;
+}
+
+static bool is_of_use(const struct auth *auth, const struct box_grants *grants)
+{
+    if (auth->has_sandbox != NULL && !auth->has_sandbox(auth->has_sandbox_ctx, grants->sandbox_id))
+        return false;
+    for (size_t i = 0; i < BOX_GRANTS_MAX; i++)
+        if (grants->items[i].ends_s != 0 && counts(auth, &grants->items[i]))
+            return true;
+    return false;
+}
+
+/* Those of sandboxes that are gone, and those that have all ended, which are looked for now and
+ * then; if that was not enough, what was used longest ago. */
+static void make_room(struct auth *auth)
+{
+    struct box_grants *grants, *next;
+    int64_t now_ms = monotonic_ms();
+    if (now_ms - auth->grants_swept_ms >= SWEEP_MS) {
+        auth->grants_swept_ms = now_ms;
+        HASH_ITER(hh, auth->grants, grants, next)
+        {
+            if (!is_of_use(auth, grants))
+                forget(auth, grants);
+        }
+    }
+    if (HASH_COUNT(auth->grants) >= BOX_GRANTED_MAX)
+        forget(auth, auth->grants);
+}
+
 static struct box_grants *make_grants(struct auth *auth, const char *sandbox_id)
 {
-    struct box_grants *grants = calloc(1, sizeof(*grants)), *oldest = auth->grants;
+    struct box_grants *grants = calloc(1, sizeof(*grants));
     if (grants == NULL)
         return NULL;
-    if (HASH_COUNT(auth->grants) >= BOX_GRANTED_MAX) {
-        HASH_DEL(auth->grants, oldest);
-        free(oldest);
-    }
+    if (HASH_COUNT(auth->grants) >= BOX_GRANTED_MAX)
+        make_room(auth);
     snprintf(grants->sandbox_id, sizeof(grants->sandbox_id), "%s", sandbox_id);
     HASH_ADD_STR(auth->grants, sandbox_id, grants);
     return grants;
+}
+
+/* Where it is, or else where something is that counts no more, or else what was used longest ago.
+ */
+static size_t place_for(const struct auth *auth, const struct box_grants *grants,
+                        const struct grant *grant)
+{
+    size_t place = 0;
+    for (size_t i = BOX_GRANTS_MAX; i-- > 0;) {
+        const struct grant *item = &grants->items[i];
+        if (item->ends_s == grant->ends_s && strcmp(item->issuer, grant->issuer) == 0)
+            return i;
+        if (item->ends_s == 0 || !counts(auth, item))
+            place = i;
+    }
+    return place;
 }
 
 /* Without memory an address that is signed with it is refused, and nothing else. */
 static void remember(struct auth *auth, const char *sandbox_id, const struct grant *grant)
 {
     struct box_grants *grants = grants_of(auth, sandbox_id);
-    if (grants == NULL && (grants = make_grants(auth, sandbox_id)) == NULL)
+    if (grants == NULL)
+        grants = make_grants(auth, sandbox_id);
+    else {
+        HASH_DEL(auth->grants, grants);
+        HASH_ADD_STR(auth->grants, sandbox_id, grants); /* behind all others */
+    }
+    if (grants == NULL)
         return;
-    for (size_t i = 0; i < BOX_GRANTS_MAX; i++)
-        if (grants->items[i].ends_s == grant->ends_s &&
-            strcmp(grants->items[i].issuer, grant->issuer) == 0)
-            return;
-    grants->items[grants->next++ % BOX_GRANTS_MAX] = *grant;
+    size_t place = place_for(auth, grants, grant);
+    memmove(&grants->items[place], &grants->items[place + 1],
+            (BOX_GRANTS_MAX - 1 - place) * sizeof(grants->items[0]));
+    grants->items[BOX_GRANTS_MAX - 1] = *grant;
 }
 
 void auth_box_token(struct auth *auth, enum box_door door, const char *sandbox_id,
                     const struct principal *by, char out[BOX_TOKEN_SIZE])
 {
     struct grant grant = {0};
-    if (by != NULL && by->issuer[0] != '\0') {
-        grant.ends_s = by->expires_ms / 1000;
-        memcpy(grant.issuer, by->issuer, sizeof(grant.issuer));
+    int64_t ends_ms = by == NULL ? 0 : auth_gives_until_ms(by);
+    if (ends_ms != 0) {
+        grant.ends_s = ends_ms / 1000;
+        memcpy(grant.issuer, by->issuer[0] != '\0' ? by->issuer : NO_ISSUER, sizeof(grant.issuer));
         if (door == BOX_INSIDE)
             remember(auth, sandbox_id, &grant);
     }
@@ -150,13 +224,6 @@ static bool read_grant(const char *token, struct grant *ret_grant)
     }
     *ret_grant = grant;
     return true;
-}
-
-static int64_t monotonic_ms(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
 int auth_box_may_try(const struct auth *auth, const char *peer, struct error *err)
@@ -193,9 +260,10 @@ int auth_box_check(struct auth *auth, enum box_door door, const char *sandbox_id
     if (CRYPTO_memcmp(token, right, strlen(right)) != 0)
         return auth_box_refuse(auth, peer, "X-Access-Token is not this sandbox's", err);
     if (!counts(auth, &grant))
-        return error_set(err, ERROR_UNAUTHORIZED,
-                         "X-Access-Token has ended with the JWT that it was made for: connect to "
-                         "the sandbox again");
+        return error_set(
+            err, ERROR_UNAUTHORIZED,
+            "X-Access-Token has ended, with the key or JWT that it was made for: connect to "
+            "the sandbox again");
     if (grant.ends_s > 0 && door == BOX_INSIDE)
         remember(auth, sandbox_id, &grant);
     return 0;

@@ -9,11 +9,12 @@
  * it lives exactly as long as the sandbox, and a clone has another one. Revoking the tokens that
  * are bound to the sandbox (auth/sandbox_token.h) makes all of these worthless, too.
  *
- * Who shows a JWT of somebody else's is given one that ends with that JWT, and with the trust in
- * its issuer: both are written behind the digits, and signed with them. An address that was signed
- * with such a token does not tell its end, so those that were handed out are remembered, a few of
- * each sandbox, by this process alone: after a restart such an address is refused until the token
- * was handed out or shown again.
+ * Whose key or token has an end is given one that ends with it; who shows a JWT of somebody else's,
+ * or a key that was made with one, is given one that ends within a day as well, and with the trust
+ * in its issuer: both are written behind the digits, and signed with them. An address that was
+ * signed with such a token does not tell its end, so those that were handed out are remembered,
+ * BOX_GRANTS_MAX of each of BOX_GRANTED_MAX sandboxes, by this process alone: after a restart such
+ * an address is refused until the token was handed out or shown again.
  */
 
 #include <stdbool.h>
@@ -33,6 +34,10 @@ enum box_door {
 /* For `by`, whose it is to give on; NULL: the sandbox's own, without an end. */
 void auth_box_token(struct auth *auth, enum box_door door, const char *sandbox_id,
                     const struct principal *by, char out[BOX_TOKEN_SIZE]);
+
+/* Who knows which sandboxes there are: what is remembered of others makes room first. */
+void auth_set_sandboxes(struct auth *auth, bool (*has)(void *ctx, const char *sandbox_id),
+                        void *ctx);
 
 /* UNAUTHORIZED unless the token (NULL: none) is the sandbox's; wrong ones are counted as wrong keys
  * are, TOO_MANY_ATTEMPTS. */

@@ -99,6 +99,7 @@ int auth_key_create(struct auth *auth, const struct principal *by,
     snprintf(row.name, sizeof(row.name), "%s", request->name);
     snprintf(row.workspace, sizeof(row.workspace), "%s", request->workspace);
     snprintf(row.created_by, sizeof(row.created_by), "%s", by->name);
+    snprintf(row.issuer, sizeof(row.issuer), "%s", by->issuer);
     if (store_put_key(auth->store, &row, err) < 0 || auth_insert_key(auth, &row, err) < 0)
         return -1;
     memcpy(ret_secret, secret, sizeof(secret));

@@ -79,8 +79,9 @@ int auth_sandbox_token(const struct auth *auth, struct arena *arena, const struc
     if (more[0] != '\0')
         return error_set(err, ERROR_FORBIDDEN,
                          "\"%s\" does not have %s itself, so it cannot grant it", by->name, more);
-    if (by->expires_ms != 0 && by->expires_ms / 1000 < ends_s)
-        ends_s = by->expires_ms / 1000;
+    int64_t most_s = auth_gives_until_ms(by) / 1000;
+    if (most_s != 0 && most_s < ends_s)
+        ends_s = most_s;
     struct token_claims claims = {
         .audience = TOKEN_FOR_API,
         .subject = by->by_jwt || by->key_id[0] == '\0' ? by->name : by->key_id,

@@ -44,9 +44,12 @@ struct auth {
     struct token_generation *generations; /* sandbox_token.c's, by sandbox */
     unsigned char seal_key[SEAL_KEY_SIZE];
     struct token_cache verified;
-    struct box_grants *grants; /* box_token.c's, by sandbox */
-    struct issuers *issuers;   /* NULL: nobody else is trusted */
-    struct loop *loop;         /* where their keys are fetched, and how */
+    struct box_grants *grants; /* box_token.c's, by sandbox, the one used longest ago first */
+    int64_t grants_swept_ms;
+    bool (*has_sandbox)(void *ctx, const char *sandbox_id); /* NULL: nobody knows */
+    void *has_sandbox_ctx;
+    struct issuers *issuers; /* NULL: nobody else is trusted */
+    struct loop *loop;       /* where their keys are fetched, and how */
     issuer_fetch *fetch;
     void *fetch_ctx;
     EVP_MD *sha256; /* for the key of every request: finding it anew takes longer than the hash */

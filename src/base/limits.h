@@ -24,8 +24,10 @@ enum {
     JWT_MAPPED_MAX = 256, /* rows of one map from claims to roles or workspaces */
     JWT_LEEWAY_MAX_S = 300,
     TRUSTED_PROXIES_MAX = 32,
-    BOX_GRANTED_MAX = 1024,           /* sandboxes whose tokens with an end are remembered … */
+    BOX_GRANTED_MAX = 16384,          /* sandboxes whose tokens with an end are remembered … */
     BOX_GRANTS_MAX = 8,               /* … and how many of each */
+    JWT_GRANT_S = 24 * 3600,          /* how long that counts which a JWT's holder hands out … */
+    JWT_GRANT_STEPS = 4,              /* … less a step of these at most */
     JWT_CONFIG_MAX = 4 * 1024 * 1024, /* with the key sets of files in it */
     JWKS_MAX = 256 * 1024,            /* bytes of a key set */
     JWKS_KEYS_MAX = 64,

@@ -28,6 +28,7 @@
 #include "api/secret_source.h"
 #include "api/port_doors.h"
 #include "audit/log.h"
+#include "auth/box_token.h"
 #include "auth/auth.h"
 #include "auth/issuers.h"
 #include "auth/keys.h"
@@ -338,6 +339,11 @@ static int open_callbacks(struct cellad *d, bool any, struct error *err)
 }
 
 /* Those of workspaces. One that this version cannot read is as if it were not there. */
+static bool has_sandbox(void *ctx, const char *sandbox_id)
+{
+    return sandboxes_has(ctx, sandbox_id);
+}
+
 static void load_limits(struct cellad *d)
 {
     const struct principal all = {.scopes = SCOPE_ALL};
@@ -416,6 +422,7 @@ static int open_parts(struct cellad *d, const char *data, bool open_to_all, unsi
         open_callbacks(d, any_callback, err) < 0 || open_audit(d, err) < 0 ||
         open_exporter(d, err) < 0 || open_issuers(d, err) < 0)
         return -1;
+    auth_set_sandboxes(d->auth, has_sandbox, d->sandboxes);
     sandboxes_set_secrets(d->sandboxes, secret_source_fill, secret_source_check, d->auth);
     sandboxes_set_metrics_interval(d->sandboxes, interval);
     sandboxes_set_history(d->sandboxes, !d->no_history);

@@ -16,11 +16,11 @@
 static int put_key(struct sql_db *db, void *arg, struct error *err)
 {
     const struct store_key *key = arg;
-    const struct sql_param params[] = {PARAM_TEXT(key->id),        PARAM_TEXT(key->hash),
-                                       PARAM_TEXT(key->hint),      PARAM_TEXT(key->name),
-                                       PARAM_TEXT(key->workspace), PARAM_INT((int64_t)key->scopes),
-                                       PARAM_INT(key->created_ms), PARAM_TEXT(key->created_by),
-                                       PARAM_INT(key->expires_ms), PARAM_INT(key->last_used_ms)};
+    const struct sql_param params[] = {
+        PARAM_TEXT(key->id),          PARAM_TEXT(key->hash),       PARAM_TEXT(key->hint),
+        PARAM_TEXT(key->name),        PARAM_TEXT(key->workspace),  PARAM_INT((int64_t)key->scopes),
+        PARAM_INT(key->created_ms),   PARAM_TEXT(key->created_by), PARAM_INT(key->expires_ms),
+        PARAM_INT(key->last_used_ms), PARAM_TEXT(key->issuer)};
     if (sql_run(db, SQL_KEY_PUT, params, ARRAY_LEN(params), "storing an API key", err) == 0)
         return 0;
     int why = sqlite3_extended_errcode(db->handle);
@@ -94,6 +94,7 @@ static int load_key(void *ctx, sqlite3_stmt *row, struct error *err)
     take_text(row, 3, key.name, sizeof(key.name));
     take_text(row, 4, key.workspace, sizeof(key.workspace));
     take_text(row, 7, key.created_by, sizeof(key.created_by));
+    take_text(row, 10, key.issuer, sizeof(key.issuer));
     return load->each(load->ctx, &key, err);
 }
 

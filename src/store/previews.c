@@ -28,6 +28,9 @@ static int put_preview(struct sql_db *db, void *arg, struct error *err)
         PARAM_BYTES(row->response_headers),
         PARAM_TEXT(row->spec),
     };
+    if (row->drops_tokens &&
+        sql_run(db, SQL_PREVIEW_TOKENS_DROP, params, 1, "removing a preview's tokens", err) < 0)
+        return -1;
     if (sql_run(db, SQL_PREVIEW_PUT, params, ARRAY_LEN(params), "storing a preview", err) == 0)
         return 0;
     if (sqlite3_extended_errcode(db->handle) == SQLITE_CONSTRAINT_FOREIGNKEY)

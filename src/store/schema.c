@@ -245,6 +245,8 @@ const struct migration schema_migrations[] = {
      */
     {21, "ALTER TABLE workspace ADD COLUMN rates TEXT NOT NULL DEFAULT '';"
          "ALTER TABLE workspace ADD COLUMN quotas TEXT NOT NULL DEFAULT '';"},
+    /* Whose word a key was made on (struct principal); empty: nobody else's. */
+    {22, "ALTER TABLE key ADD COLUMN issuer TEXT NOT NULL DEFAULT '';"},
 };
 const size_t schema_migration_count = ARRAY_LEN(schema_migrations);
 

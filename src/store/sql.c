@@ -89,15 +89,15 @@ static const char *const texts[SQL_COUNT] = {
                       " FROM tally",
 
     [SQL_KEY_PUT] = "INSERT INTO key (id, hash, hint, name, workspace, scopes, created_ms,"
-                    "                 created_by, expires_ms, last_used_ms)"
-                    " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)"
+                    "                 created_by, expires_ms, last_used_ms, issuer)"
+                    " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)"
                     " ON CONFLICT (id) DO UPDATE SET"
                     "  hash = ?2, hint = ?3, name = ?4, workspace = ?5, scopes = ?6",
     [SQL_KEY_DELETE] = "DELETE FROM key WHERE id = ?1",
     [SQL_KEY_DELETE_OF] = "DELETE FROM key WHERE workspace = ?1",
     [SQL_KEY_USED] = "UPDATE key SET last_used_ms = ?2 WHERE id = ?1",
     [SQL_KEY_ALL] = "SELECT id, hash, hint, name, workspace, scopes, created_ms, created_by,"
-                    "       expires_ms, last_used_ms"
+                    "       expires_ms, last_used_ms, issuer"
                     " FROM key ORDER BY created_ms, id",
 
     [SQL_SECRET_OFFER] = "INSERT OR IGNORE INTO secret (name, value) VALUES (?1, ?2)",
@@ -139,6 +139,7 @@ static const char *const texts[SQL_COUNT] = {
     [SQL_PREVIEW_TOKEN_DELETE] = "DELETE FROM preview_token WHERE preview = ?1 AND name = ?2",
     [SQL_PREVIEW_TOKEN_SWEEP] = "DELETE FROM preview_token WHERE preview = ?1"
                                 " AND expires_ms <> 0 AND expires_ms <= ?2",
+    [SQL_PREVIEW_TOKENS_DROP] = "DELETE FROM preview_token WHERE preview = ?1",
     [SQL_PREVIEW_TOKENS_OF] = "SELECT name, token, expires_ms, created_ms FROM preview_token"
                               " WHERE preview = ?1 ORDER BY created_ms, name",
 

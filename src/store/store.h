@@ -226,6 +226,7 @@ struct store_key {
     char created_by[64];
     int64_t expires_ms;   /* 0: never */
     int64_t last_used_ms; /* 0: not yet */
+    char issuer[16];      /* on whose word it was made (auth/auth.h); "": nobody else's */
 };
 /* Inserts, or replaces what a key of that id is (not when it was made and used). ALREADY_EXISTS
  * when the workspace has another one of that name, WORKSPACE_NOT_FOUND when there is none. */
@@ -252,6 +253,7 @@ struct store_preview {
     const char *created_by;
     struct slice request_headers, response_headers; /* "Name: value" lists */
     const char *spec;                               /* JSON text of the facade's */
+    bool drops_tokens;                              /* when it is stored: those that it had go */
 };
 struct store_preview_token {
     const char *name; /* unique in the preview */

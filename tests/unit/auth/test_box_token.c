@@ -69,6 +69,7 @@ static void test_signatures(void **state)
     "{\"issuers\":[{\"issuer\":\"" name                                                            \
     "\",\"audience\":\"b\",\"jwks\":{\"keys\":[{\"kty\":\"oct\","                                  \
     "\"k\":\"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA\"}]}}]}"
+#define KEPT     "aaaaaaaaaaaa"
 #define TAG_OF_A "ca978112" /* the SHA-256 of "a" */
 
 static void trust(struct fixture *f, const char *config)
@@ -141,6 +142,110 @@ static void test_revoking_makes_all_of_them_worthless(void **state)
     assert_int_equal(check_inside(f, own), 0);
 }
 
+/* A key that has an end gives no more than it has; so does one that was made with a JWT, which ends
+ * with the trust in its issuer, too. */
+static void test_keys_with_an_end(void **state)
+{
+    struct fixture *f = *state;
+    struct error err = {0};
+    const struct key_request request = {.name = "short",
+                                        .workspace = WORKSPACE_DEFAULT,
+                                        .scopes = SCOPE_READ | SCOPE_ADMIN,
+                                        .lifetime_s = 600};
+    struct principal admin = fixture_caller(f, f->admin), by;
+    char plain[AUTH_KEY_SIZE], made[AUTH_KEY_SIZE], token[BOX_TOKEN_SIZE];
+    struct store_key row;
+    trust(f, ISSUERS("a"));
+    assert_int_equal(auth_key_create(f->auth, &admin, &request, plain, &row, &err), 0);
+    by = fixture_caller(f, plain);
+    auth_box_token(f->auth, BOX_INSIDE, "aaaaaaaaaaaa", &by, token);
+    assert_int_equal(strlen(token), BOX_TOKEN_SIZE - 1);
+    assert_int_equal(check_inside(f, token), 0);
+    by.expires_ms = time_now_ms() - 1000;
+    auth_box_token(f->auth, BOX_INSIDE, "aaaaaaaaaaaa", &by, token);
+    assert_int_equal(check_inside(f, token), -1);
+
+    struct principal jwt = admin;
+    struct key_request next = request;
+    next.name = "of-a-jwt";
+    jwt.by_jwt = true;
+    jwt.expires_ms = time_now_ms() + 3600 * 1000;
+    memcpy(jwt.issuer, TAG_OF_A, sizeof(jwt.issuer));
+    assert_int_equal(auth_key_create(f->auth, &jwt, &next, plain, &row, &err), 0);
+    by = fixture_caller(f, plain);
+    assert_string_equal(by.issuer, TAG_OF_A);
+    next.name = "of-that-key";
+    next.lifetime_s = 60;
+    assert_int_equal(auth_key_create(f->auth, &by, &next, made, &row, &err), 0);
+    auth_box_token(f->auth, BOX_INSIDE, "aaaaaaaaaaaa", &by, token);
+    assert_int_equal(check_inside(f, token), 0);
+    auth_free(f->auth); /* it is in the store */
+    assert_int_equal(auth_new(f->store, false, &f->auth, &err), 0);
+    assert_int_equal(auth_check(f->auth, plain, PEER, SCOPE_READ, &by, &err), -1);
+    assert_int_equal(err.code, ERROR_UNAUTHORIZED);
+    assert_int_equal(auth_check(f->auth, made, PEER, SCOPE_READ, &by, &err), -1);
+    assert_int_equal(check_inside(f, token), -1);
+    trust(f, ISSUERS("a"));
+    assert_int_equal(auth_check(f->auth, plain, PEER, SCOPE_READ, &by, &err), 0);
+    assert_int_equal(auth_check(f->auth, made, PEER, SCOPE_READ, &by, &err), 0);
+    assert_int_equal(check_inside(f, token), 0);
+}
+
+/* However long a JWT counts, what its holder hands out counts for a day. */
+static void test_no_longer_than_a_day(void **state)
+{
+    struct principal by = {.issuer = TAG_OF_A};
+    int64_t now_ms = time_now_ms(), day_ms = JWT_GRANT_S * INT64_C(1000);
+    by.expires_ms = now_ms + 100 * day_ms;
+    assert_in_range(auth_gives_until_ms(&by), now_ms + day_ms / 2, now_ms + day_ms + 60000);
+    by.expires_ms = now_ms + 60000;
+    assert_int_equal(auth_gives_until_ms(&by), by.expires_ms);
+    by.issuer[0] = '\0';
+    by.expires_ms = now_ms + 100 * day_ms;
+    assert_int_equal(auth_gives_until_ms(&by), by.expires_ms);
+    by.expires_ms = 0;
+    assert_int_equal(auth_gives_until_ms(&by), 0);
+}
+
+/* As the clients do: v1_ and the SHA-256 of "text:token", in base64 without its padding. */
+static bool is_remembered(struct fixture *f, const char *id, const char *token)
+{
+    char text[160], signature[64] = "v1_";
+    unsigned char hash[32];
+    int n = snprintf(text, sizeof(text), "a:read::%s", token);
+    assert_int_equal(EVP_Digest(text, (size_t)n, hash, NULL, EVP_sha256(), NULL), 1);
+    EVP_EncodeBlock((unsigned char *)signature + 3, hash, sizeof(hash));
+    signature[46] = '\0';
+    return auth_box_signed(f->auth, id, "a:read:", NULL, signature);
+}
+
+/* What is used stays; what has ended goes first, in its sandbox and among them. */
+static void test_what_is_used_is_remembered(void **state)
+{
+    struct fixture *f = *state;
+    struct principal by = {.by_jwt = true, .issuer = TAG_OF_A}, other = by;
+    char used[BOX_TOKEN_SIZE], token[BOX_TOKEN_SIZE], id[SANDBOX_ID_LEN + 1];
+    trust(f, ISSUERS("a"));
+    by.expires_ms = time_now_ms() + 600 * 1000;
+    auth_box_token(f->auth, BOX_INSIDE, KEPT, &by, used);
+    for (int i = 0; i < 3 * BOX_GRANTS_MAX; i++) { /* of which half have ended at once */
+        other.expires_ms = time_now_ms() + (i % 2 == 0 ? -1000 - i * 1000 : (700 + i) * 1000);
+        auth_box_token(f->auth, BOX_INSIDE, KEPT, &other, token);
+        if (i % 3 == 0)
+            assert_int_equal(check_inside(f, used), 0);
+    }
+    assert_true(is_remembered(f, KEPT, used));
+    assert_true(is_remembered(f, KEPT, token));
+    for (int i = 0; i < BOX_GRANTED_MAX + 100; i++) {
+        snprintf(id, sizeof(id), "%012d", i);
+        auth_box_token(f->auth, BOX_INSIDE, id, &other, token);
+        if (i % 1000 == 0)
+            assert_int_equal(check_inside(f, used), 0);
+    }
+    assert_true(is_remembered(f, KEPT, used));
+    assert_true(is_remembered(f, id, token));
+}
+
 /* However many are handed out, few are remembered. */
 static void test_what_is_remembered_is_bounded(void **state)
 {
@@ -191,6 +296,9 @@ int main(void)
         auth_test(test_signatures),
         auth_test(test_those_with_an_end),
         auth_test(test_revoking_makes_all_of_them_worthless),
+        auth_test(test_keys_with_an_end),
+        auth_test(test_no_longer_than_a_day),
+        auth_test(test_what_is_used_is_remembered),
         auth_test(test_what_is_remembered_is_bounded),
         auth_test(test_keys_in_e2bs_form),
     };

@@ -111,18 +111,24 @@ static void test_change(void **state)
 {
     struct fixture *f = *state;
     struct store_preview row = make_preview("p1", "web");
+    const struct store_preview_token token = {"t", "secret", 0, 5};
     struct error err = {0};
     put_sandbox(f->store);
     assert_int_equal(store_put_preview(f->store, &row, &err), 0);
     row.port = 4000;
     row.is_public = false;
     row.spec = "{\"a\":1}";
+    assert_int_equal(store_put_preview_token(f->store, "p1", &token, &err), 0);
     assert_int_equal(store_put_preview(f->store, &row, &err), 0);
     struct seen seen = look(f->store);
+    assert_int_equal(seen.tokens, 1); /* they stay */
     assert_int_equal(seen.previews, 1);
     assert_int_equal(seen.port, 4000);
     assert_false(seen.is_public);
     assert_string_equal(seen.spec, "{\"a\":1}");
+    row.drops_tokens = true;
+    assert_int_equal(store_put_preview(f->store, &row, &err), 0);
+    assert_int_equal(look(f->store).tokens, 0);
 }
 
 static void test_name_is_taken(void **state)
