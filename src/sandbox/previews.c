@@ -252,7 +252,8 @@ static void fill(struct preview *p, const struct preview_request *request)
     p->spec = copy_text(request->spec);
 }
 
-static int save(struct sandboxes *s, const struct preview_info *info, struct error *err)
+static int save(struct sandboxes *s, const struct preview_info *info, bool drops_tokens,
+                struct error *err)
 {
     const struct store_preview row = {
         .id = info->id,
@@ -267,6 +268,7 @@ static int save(struct sandboxes *s, const struct preview_info *info, struct err
         .request_headers = info->request_headers,
         .response_headers = info->response_headers,
         .spec = info->spec,
+        .drops_tokens = drops_tokens,
     };
     return store_put_preview(s->store, &row, err);
 }
@@ -282,9 +284,13 @@ int previews_put(struct sandboxes *s, const char *workspace, const char *sandbox
     struct preview *p = sb == NULL ? NULL : take_place(sb, request, err);
     if (p == NULL)
         return -1;
+    bool was_session = p->port == PREVIEW_PORT_SANDBOX && !p->is_public;
     fill(p, request);
     tell(p, arena, ret_info);
-    if (save(s, ret_info, err) == 0)
+    bool grows = preview_is_session(ret_info) && !was_session;
+    while (grows && p->tokens != NULL)
+        token_free(p, p->tokens);
+    if (save(s, ret_info, grows, err) == 0)
         return 0;
     if ((p = find_id(s, ret_info->id)) != NULL)
         preview_free(p);

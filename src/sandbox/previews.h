@@ -48,7 +48,8 @@ struct preview_request {
     struct slice request_headers, response_headers;
     const char *spec;
     const char *actor;
-    bool replace; /* one of that name is changed, and keeps its address and tokens */
+    bool replace; /* one of that name is changed, and keeps its address; and its tokens, unless it
+                     becomes a session: they were for less */
 };
 
 /* Whether it is the sandbox's API that the preview serves, and not a port. */

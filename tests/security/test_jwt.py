@@ -213,23 +213,30 @@ def test_an_issuer_that_is_removed(world, e2b_box):
     door = connect(world, e2b_box, token)["envdAccessToken"]
     own = connect(world, e2b_box, world.server.key)["envdAccessToken"]
     bound = world.ask(token, f"/v0/sandbox/{e2b_box}/tokens", "POST", body={}).json()["token"]
+    # A key that was made with one, and what is made with that.
+    ends = int(time.time()) + 600
+    key = world.ask(world.keys["ES256"].token(role="admin", exp=ends + 60), "/v0/api-keys", "POST",
+                    body={"name": fresh("key"), "scopes": ["write"], "expiresIn": 600}).json()["secret"]
+    step = connect(world, e2b_box, key)["envdAccessToken"]
+    assert ends <= int(step[64:74], 16) <= ends + 60
 
     def look():
         return [world.ask(token).status, world.ask(bound, f"/v0/sandbox/{e2b_box}").status,
-                hidden(world, e2b_box, door), signed(world, e2b_box, door), hidden(world, e2b_box, own)]
+                hidden(world, e2b_box, door), signed(world, e2b_box, door), world.ask(key).status,
+                hidden(world, e2b_box, step), signed(world, e2b_box, step), hidden(world, e2b_box, own)]
 
-    assert look() == [200] * 5
+    assert look() == [200] * 8
     first = world.issuers.pop(0)
     try:
         world.write_config()
         world.reload()
         wait_until(lambda: world.ask(token).status == 401, 30, "the issuer gone")
-        assert look() == [401] * 4 + [200]
+        assert look() == [401] * 7 + [200]
     finally:
         world.issuers.insert(0, first)
         world.write_config()
         world.reload()
-    wait_until(lambda: look() == [200] * 5, 30, "the issuer back")
+    wait_until(lambda: look() == [200] * 8, 30, "the issuer back")
 
 
 def test_previews_of_a_jwt(world, e2b_box):
@@ -248,6 +255,20 @@ def test_previews_of_a_jwt(world, e2b_box):
                 assert shown["expiresAt"].startswith(time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(ends)))
             else:
                 assert shown.get("expiresAt", "").startswith(wish.get("expiresAt", "")[:19])
+    # One that becomes a session has none of the tokens that it had before, whichever way it becomes one.
+    for name, before in (("page", {"port": 3000, "public": False}), ("open", {"port": 443, "public": True})):
+        put = world.ask(token, f"{base}?force=true", "POST", body={"metadata": {"name": name}, "spec": before})
+        assert put.status == 200, put
+        lasting = world.ask(token, f"{base}/{name}/tokens", "POST", body={"spec": {}}).json()["spec"]["token"]
+        world.seen.append(lasting)
+        put = world.ask(token, f"{base}/{name}", "PUT", body={"metadata": {"name": name},
+                                                            "spec": {"port": 443, "public": False}})
+        assert put.status == 200, put
+        assert world.ask(token, f"{base}/{name}/tokens").json() == []
+        url = urllib.parse.urlsplit(put.json()["spec"]["url"]).path
+        answer = call(world.server, "GET", f"{url}/filesystem/etc/hostname?bl_preview_token={lasting}", None,
+                      source=fresh_address())
+        assert answer.status in (401, 404), answer
 
 
 # --- those that do not ---

@@ -138,14 +138,14 @@ static int read_token_request(struct http_exchange *x, const char **ret_name,
 }
 
 /* A token of a preview is a thing of the sandbox's, which is listed and deleted there, and opens
- * one port. But a session is the sandbox's whole API: who got in by a JWT gives on no more than it.
- */
+ * one port. But a session is the sandbox's whole API: whose key or JWT has an end gives on no more
+ * than that. (What becomes a session later loses its tokens: sandbox/previews.h.) */
 static int end_session(struct http_exchange *x, const struct api_call *call, const char *sandbox,
                        const char *preview, int64_t *expires_ms, struct error *err)
 {
     struct preview_info info;
-    int64_t own_ms = call->principal.expires_ms;
-    if (call->principal.issuer[0] == '\0')
+    int64_t own_ms = auth_gives_until_ms(&call->principal);
+    if (own_ms == 0)
         return 0;
     if (previews_get(call->api->sandboxes, call->workspace, sandbox, preview, http_arena(x), &info,
                      err) < 0)
