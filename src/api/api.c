@@ -68,12 +68,12 @@ static int serve(struct http_exchange *x, const struct route *route,
     struct live_calls *live = call->api->live;
     struct live_call mine;
     live_begin(live, &mine, co_self(call->api->loop), call->principal.key_id);
-    mine.sandbox = call->principal.sandbox;
+    mine.sandbox = call->principal.sandbox[0] == '\0' ? NULL : call->principal.sandbox;
     int result = route->handler(x, params, call, err);
     live_end(live, &mine);
     if (result < 0 && mine.cancelled)
         return error_set(err, ERROR_UNAUTHORIZED, "the %s was revoked meanwhile",
-                         call->principal.by_token ? "token" : "API key");
+                         mine.sandbox != NULL || call->principal.by_token ? "token" : "API key");
     return result;
 }
 
@@ -133,7 +133,9 @@ static int serve_host(struct http_exchange *x, const struct api *api, const stru
         if (record_visit(x, host.sandbox_id, err) < 0)
             return -1;
         if (e2b_port_is_open(x, api, host.sandbox_id, host.port))
-            return e2b_port_serve(x, api, host.sandbox_id, host.port, true, err);
+            return origin_check_own(x, api, err) < 0
+                       ? -1
+                       : e2b_port_serve(x, api, host.sandbox_id, host.port, true, err);
         return port_serve(x, api, &visit, err);
     }
     origin_fields(x, api);

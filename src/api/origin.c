@@ -106,9 +106,17 @@ static bool is_open_to(struct http_exchange *x, const struct api *api)
 }
 
 /* Ports of the host may be on any address, and a proxy on this machine may stand for anybody: what
- * a stranger writes into Host does not make him a program of this machine. */
+ * a stranger writes into Host does not make him a program of this machine. A proxy that was not
+ * named to us is known by what it adds; a program that asks for itself has no reason to. */
 static int check_peer(struct http_exchange *x, struct error *err)
 {
+    static const char *const added[] = {"X-Forwarded-For", "Forwarded", "Via", "X-Real-IP"};
+    for (size_t i = 0; i < ARRAY_LEN(added); i++)
+        if (http_header(x, added[i]) != NULL)
+            return error_set(err, ERROR_FORBIDDEN,
+                             "this server asks for no key, and serves nobody who comes through a "
+                             "proxy (%s)",
+                             added[i]);
     if (peer_is_local(http_request(x)->peer))
         return 0;
     return error_set(err, ERROR_FORBIDDEN,

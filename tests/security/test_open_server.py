@@ -67,6 +67,12 @@ def test_pages_and_names(open_server):
                 fields = {"Host": host, **({"Origin": origin} if origin else {}), **more}
                 assert send(address, path, **fields) == 403, (path, fields)
         assert send(address, Host=f"localhost:{port}", Origin=f"http://localhost:{port}") == 200
+        # At a name of its own: nothing listens there, so whom it lets in gets 502.
+        own = f"3000-{e2b}.localhost:{port}"
+        assert send(address, "/", Host=own) == 502
+        for fields in ({"Origin": "http://evil.example"}, {"Origin": "null"}, {"Via": "1.1 x"}, {"X-Real-IP": "192.0.2.7"}):
+            assert send(address, "/", Host=own, **fields) == 403, fields
+        assert send(address, "/", source="127.0.0.9", Host=own, X_Forwarded_For="192.0.2.7") == 403
     finally:
         open_server.request("DELETE", f"/sandboxes/{e2b}")
         box.delete()
@@ -80,8 +86,11 @@ def test_strangers_behind_a_proxy(open_server):
     for shown in ("192.0.2.7", "127.0.0.1, 192.0.2.7", "127.0.0.1", "::1", "unix", "unknown", "x"):
         assert send(address, source="127.0.0.9", Host=host, X_Forwarded_For=shown) == 403, shown
     assert send(address, source="127.0.0.9", Host=host, Forwarded="for=192.0.2.7") == 403
-    # Who is no proxy says what he likes.
-    assert send(address, Host=host, X_Forwarded_For="192.0.2.7") == 200
+    # One that was not named is known by what it adds (nginx adds nothing by default, but most are told to).
+    for field in ("X_Forwarded_For", "Forwarded", "Via", "X_Real_IP"):
+        for source in ("127.0.0.1", "127.0.0.9"):
+            assert send(address, source=source, Host=host, **{field: "127.0.0.1"}) == 403, (field, source)
+    assert send(address, Host=host) == 200
 
 
 def own_address():
