@@ -159,15 +159,25 @@ struct caller caller_in(struct caller caller, const char *workspace)
     return caller;
 }
 
+/* Somebody without a key, in a workspace with limits of its own: of an address, which has a bucket
+ * there that others do not share. */
+static struct caller caller_of_guest(const struct caller *caller)
+{
+    char text[2 * BUCKET_OWNER_SIZE + 1];
+    for (size_t i = 0; i < BUCKET_OWNER_SIZE; i++)
+        snprintf(text + 2 * i, 3, "%02x", caller->bytes[i]);
+    return caller_in(caller_hashed('a', caller->workspace, text), caller->workspace);
+}
+
 /* All of a workspace together. */
 static struct caller caller_of_workspace(const char *workspace)
 {
     return caller_hashed('w', workspace, "");
 }
 
-bool limits_counts(const struct limits *limits, const char *peer)
+bool limits_counts(const struct limits *limits, const char *workspace, const char *peer)
 {
-    if (limits->config.off)
+    if (limits_of(limits, workspace)->off)
         return false;
     return limits->config.local || !peer_is_local(peer);
 }
@@ -204,7 +214,7 @@ int limits_admit_address(struct limits *limits, struct http_exchange *x, struct 
 {
     const struct bucket_rate *rate = &limits->config.address;
     const char *peer = http_request(x)->peer;
-    if (rate->per_second == 0 || !limits_counts(limits, peer))
+    if (rate->per_second == 0 || !limits_counts(limits, NULL, peer))
         return 0;
     struct caller caller = caller_of_peer(peer);
     struct bucket_name name = {.what = ANY_CLASS};
@@ -236,7 +246,7 @@ static const struct bucket_rate *rate_for(const struct limits *limits, const cha
 {
     const struct limits_config *config = limits_of(limits, caller->workspace);
     const struct bucket_rate *rate = &config->classes[class];
-    bool counted = rate->per_second != 0 && !config->off && limits_counts(limits, peer);
+    bool counted = rate->per_second != 0 && limits_counts(limits, caller->workspace, peer);
     return counted ? rate : NULL;
 }
 
@@ -249,6 +259,14 @@ int limits_admit(struct limits *limits, struct http_exchange *x, struct caller c
     struct bucket_state state = take(limits, caller, class, rate);
     set_fields(x, rate, &state, route_class_name(class));
     return state.allowed ? 0 : refuse(rate, &state, route_class_name(class), err);
+}
+
+int limits_admit_guest(struct limits *limits, struct http_exchange *x, struct caller caller,
+                       enum route_class class, struct error *err)
+{
+    if (limits_of(limits, caller.workspace) == &limits->config)
+        return 0;
+    return limits_admit(limits, x, caller_of_guest(&caller), class, err);
 }
 
 int limits_admit_more(struct limits *limits, const char *peer, struct caller caller,

@@ -88,8 +88,12 @@ int limits_admit(struct limits *limits, struct http_exchange *x, struct caller c
 /* The same for what is asked for after the answer's head: by a message of a WebSocket. */
 int limits_admit_more(struct limits *limits, const char *peer, struct caller caller,
                       enum route_class class, struct error *err);
-/* Whether requests from there are counted. */
-bool limits_counts(const struct limits *limits, const char *peer);
+/* Somebody without a key, of whom it turns out which workspace he is in, and who was counted
+ * against the server's limits before: once more, if that has limits of its own. */
+int limits_admit_guest(struct limits *limits, struct http_exchange *x, struct caller caller,
+                       enum route_class class, struct error *err);
+/* Whether requests from there are counted; workspace NULL: by the server's own limits. */
+bool limits_counts(const struct limits *limits, const char *workspace, const char *peer);
 struct bucket_state limits_look(const struct limits *limits, struct caller caller,
                                 enum route_class class);
 

@@ -150,6 +150,8 @@ int limits_config_refine(const struct limits_config *base, const char *rates, co
     config.streams = 0; /* those of the whole server are counted anyway */
     if (rates[0] != '\0')
         config.off = strcmp(rates, "off") == 0;
+    if (base->off && !config.off && strcmp(rates, "on") != 0) /* what is named, and nothing else */
+        memset(config.classes, 0, sizeof(config.classes));
     if (strcmp(rates, "on") != 0 && !config.off &&
         each_pair(rates, &config, set_rate_within, err) < 0)
         return error_prefix(err, "rateLimit");

@@ -188,8 +188,9 @@ int port_serve(struct http_exchange *x, const struct api *api, const struct port
     if (path[0] != '/')
         return error_set(err, ERROR_INVALID_ARGUMENT, "\"%.40s\" is not a path", path);
     pass.call.workspace = info.workspace;
-    if (pass.call.principal.name[0] != '\0' &&
-        record_caller(x, &pass.call.principal, info.workspace, err) < 0)
+    if ((pass.call.principal.name[0] == '\0'
+             ? record_guest(x, info.workspace, err)
+             : record_caller(x, &pass.call.principal, info.workspace, err)) < 0)
         return -1;
     const struct proxy_target target = {.sandbox = info.sandbox_id,
                                         .port = info.port,

@@ -267,6 +267,15 @@ int record_visit(struct http_exchange *x, const char *sandbox_id, struct error *
     return limits_admit(r->recorder->limits, x, r->caller, r->who.class, err);
 }
 
+int record_guest(struct http_exchange *x, const char *workspace, struct error *err)
+{
+    struct record *r = record_of(x);
+    if (r == NULL)
+        return 0;
+    r->caller = caller_in(r->caller, workspace);
+    return limits_admit_guest(r->recorder->limits, x, r->caller, r->who.class, err);
+}
+
 int record_caller(struct http_exchange *x, const struct principal *principal, const char *workspace,
                   struct error *err)
 {

@@ -49,6 +49,8 @@ int record_route(struct http_exchange *x, const struct route *route,
                  const struct route_params *params, struct error *err);
 /* The same for what is no route: a visit to a port of a sandbox. */
 int record_visit(struct http_exchange *x, const char *sandbox_id, struct error *err);
+/* Somebody without a key was let in to a thing of that workspace: its limits count. */
+int record_guest(struct http_exchange *x, const char *workspace, struct error *err);
 /* Who asks. Counts it against him. */
 int record_caller(struct http_exchange *x, const struct principal *principal, const char *workspace,
                   struct error *err);

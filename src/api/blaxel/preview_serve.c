@@ -14,6 +14,7 @@
 #include "api/call.h"
 #include "api/cookie.h"
 #include "api/origin.h"
+#include "api/record.h"
 #include "api/port_proxy.h"
 #include "auth/auth.h"
 #include "sandbox/previews.h"
@@ -147,7 +148,8 @@ int preview_serve(struct http_exchange *x, const struct route_params *params, vo
     }
     if (visitor_read(x, &visitor, err) < 0 ||
         preview_open(caller->api->sandboxes, route_param(params, "id"), visitor.token,
-                     http_arena(x), &preview, err) < 0)
+                     http_arena(x), &preview, err) < 0 ||
+        record_guest(x, preview.workspace, err) < 0)
         return -1;
     if (preview_is_session(&preview)) {
         set_response_headers(x, &preview);

@@ -38,7 +38,7 @@ int v0_limits(struct http_exchange *x, const struct route_params *params, void *
     const struct api_call *call = ctx;
     const struct limits *limits = call->api->limits;
     const struct limits_config *config = limits_of(limits, call->workspace);
-    bool counted = !config->off && limits_counts(limits, http_request(x)->peer);
+    bool counted = limits_counts(limits, call->workspace, http_request(x)->peer);
     uint32_t in = config == &limits->config ? 0 : config->streams;
     struct caller caller = record_caller_of(x);
     yyjson_mut_val *root;

@@ -78,13 +78,24 @@ static void test_who_counts(void **state)
     assert_int_equal(limits_config_parse(NULL, NULL, &c, NULL), 0);
     limits_init(&limits, &c);
     for (size_t i = 0; i < sizeof(local) / sizeof(local[0]); i++)
-        assert_false(limits_counts(&limits, local[i]));
-    assert_true(limits_counts(&limits, "192.0.2.1:1"));
-    assert_true(limits_counts(&limits, "[2001:db8::1]:1"));
+        assert_false(limits_counts(&limits, NULL, local[i]));
+    assert_true(limits_counts(&limits, NULL, "192.0.2.1:1"));
+    assert_true(limits_counts(&limits, NULL, "[2001:db8::1]:1"));
     limits.config.local = true;
-    assert_true(limits_counts(&limits, "unix"));
+    assert_true(limits_counts(&limits, NULL, "unix"));
     limits.config.off = true;
-    assert_false(limits_counts(&limits, "192.0.2.1:1"));
+    assert_false(limits_counts(&limits, NULL, "192.0.2.1:1"));
+    /* Where nobody is limited but those of one workspace, they are, in what was said. */
+    assert_int_equal(limits_set_workspace(&limits, "blue", "exec=1:2", "", NULL), 0);
+    assert_true(limits_counts(&limits, "blue", "192.0.2.1:1"));
+    assert_false(limits_counts(&limits, "red", "192.0.2.1:1"));
+    assert_int_equal(limits_of(&limits, "blue")->classes[ROUTE_CLASS_EXEC].burst, 2);
+    assert_int_equal(limits_of(&limits, "blue")->classes[ROUTE_CLASS_READ].per_second, 0);
+    struct caller one = caller_in(caller_of_sandbox("one"), "blue");
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(limits_admit_more(&limits, "192.0.2.1:1", one, ROUTE_CLASS_EXEC, NULL), 0);
+    assert_int_equal(limits_admit_more(&limits, "192.0.2.1:1", one, ROUTE_CLASS_EXEC, NULL), -1);
+    limits_release(&limits);
 }
 
 static void test_streams(void **state)
