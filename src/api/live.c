@@ -24,6 +24,15 @@ void live_end(struct live_calls *live, struct live_call *call)
         call->next->previous = call->previous;
 }
 
+void live_bind(struct live_calls *live, const struct co *co, const char *sandbox_id)
+{
+    struct live_call *call = live->first; /* mostly the newest is asked for */
+    while (call != NULL && call->co != co)
+        call = call->next;
+    if (call != NULL)
+        call->sandbox = sandbox_id;
+}
+
 void live_cancel(struct live_calls *live, const char *key_id, const struct co *but)
 {
     for (struct live_call *call = live->first; call != NULL; call = call->next)

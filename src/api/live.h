@@ -13,7 +13,8 @@
 struct live_call {
     struct co *co;
     const char *key_id;  /* borrowed, as the next */
-    const char *sandbox; /* the one that the caller's token is bound to; NULL or "": none */
+    const char *sandbox; /* the one that the caller's token is bound to; NULL or "": none. (What
+                            E2B's and Scalebox's clients show is such a token.) */
     bool cancelled;
     struct live_call *previous, *next;
 };
@@ -25,6 +26,10 @@ struct live_calls { /* start from a zeroed struct */
 /* From begin to end the call is found by its key. Both on the call's coroutine; it lives there. */
 void live_begin(struct live_calls *live, struct live_call *call, struct co *co, const char *key_id);
 void live_end(struct live_calls *live, struct live_call *call);
+
+/* The call of that coroutine, whose handler has found that a token of the sandbox let it in.
+ * sandbox_id is borrowed, until the call's end. */
+void live_bind(struct live_calls *live, const struct co *co, const char *sandbox_id);
 
 /* Cancels the calls of a key, but for the one that asks for it. */
 void live_cancel(struct live_calls *live, const char *key_id, const struct co *but);

@@ -253,6 +253,27 @@ def test_streams_of_a_workspace(limited):
     other.delete()
 
 
+def test_guests_of_a_workspace(limited):
+    """Who comes to a port of a sandbox without a key is counted in its workspace, too."""
+    space = Workspace(limited)
+    fields = {"X-Cella-Workspace": space.name}
+    made = limited.request("POST", "/sandboxes", {"templateID": "base"}, fields)
+    assert made.status == 201, made
+    visit = {"E2b-Sandbox-Id": made.json()["sandboxID"], "E2b-Sandbox-Port": "3000"}
+
+    def guest():
+        return call(limited, "GET", "/", None, headers=visit)
+
+    assert {guest().status for _ in range(8)} == {502}  # nothing listens there
+    assert set_limits(limited, space.name, rate_limit="proxy=1:3").status == 200
+    refused = until_refused(guest)[-1]
+    assert refused.headers["RateLimit-Limit"] == "3", refused
+    assert set_limits(limited, space.name, rate_limit="off").status == 200
+    assert {guest().status for _ in range(8)} == {502}
+    limited.request("DELETE", f"/sandboxes/{made.json()['sandboxID']}", None, fields)
+    space.delete()
+
+
 def test_limits_by_the_command_line(limited):
     space = Workspace(limited)
 

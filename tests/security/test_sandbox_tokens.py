@@ -5,6 +5,8 @@ The rows come from the compiled tables of every dialect: one that is added tomor
 unless it says that it stays inside, and then it is tried here with another sandbox's name."""
 
 import concurrent.futures
+import contextlib
+import http.client
 import json
 
 import pytest
@@ -12,7 +14,8 @@ import pytest
 import cella_routes
 from cella_auth import Workspace, call, forge_token, fresh, token_claims
 from cella_routes import fill, in_groups
-from cella_server import wait_until
+from cella_server import PATIENCE, wait_until
+from e2b_box import START, Box, shell
 
 
 class World:
@@ -245,6 +248,24 @@ def test_revoking_cuts_off_what_is_open(world):
     assert world.ask("GET", base, token).status == 401
     assert world.ask("GET", f"/v0/sandbox/{world.other}", other).status == 200
     assert world.ask("GET", base, world.token()).status == 200
+
+
+def test_revoking_cuts_off_clients_of_e2b(world):
+    """What E2B's clients show is a token of the sandbox's, too: a stream that runs on one ends with it."""
+    box, other = Box(world.server), Box(world.server)
+    command = shell("echo here; sleep 600")
+    try:
+        with box.open_stream(START, command, 60 * PATIENCE) as cut, other.open_stream(START, command) as stays:
+            for frames in (cut, stays):
+                assert any("data" in message.get("event", {}) for _, message in frames)
+            assert world.server.request("DELETE", f"/v0/sandbox/{box.id}/tokens").status == 200
+            with contextlib.suppress(http.client.HTTPException, ConnectionError):
+                assert not [message for _, message in cut if "data" in message.get("event", {})]
+        assert box.call("POST", "/process.Process/List", {}).status == 401
+        assert other.call("POST", "/process.Process/List", {}).status == 200
+    finally:
+        box.kill()
+        other.kill()
 
 
 def test_a_namesake_is_another_one(world):

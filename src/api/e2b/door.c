@@ -9,6 +9,7 @@
 #include "api/call.h"
 #include "api/e2b/port.h"
 #include "api/e2b/spec.h"
+#include "api/live.h"
 #include "api/port_host.h"
 #include "api/record.h"
 #include "auth/box_token.h"
@@ -102,6 +103,7 @@ int e2b_box_of(struct http_exchange *x, const struct api *api, const char *sandb
     struct sandbox_info info;
     if (sandboxes_get_by_id(api->sandboxes, sandbox_id, http_arena(x), &info, err) < 0)
         return -1;
+    live_bind(api->live, co_self(api->loop), info.id);
     return enter(x, api, &info, user, ret_box, err);
 }
 
@@ -112,6 +114,7 @@ static int check_key(struct http_exchange *x, const struct api *api, enum e2b_ke
     const char *token = http_header(x, "X-Access-Token");
     if (key == E2B_NEEDS_NONE || !e2b_is_secure(http_arena(x), info->metadata.e2b_spec))
         return 0;
+    live_bind(api->live, co_self(api->loop), info->id);
     if (key == E2B_NEEDS_TRAFFIC && token == NULL)
         return e2b_traffic_check(x, api, info->id, err);
     return auth_box_check(api->auth, BOX_INSIDE, info->id, token, http_request(x)->peer, err);
