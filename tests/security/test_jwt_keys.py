@@ -6,6 +6,7 @@ import concurrent.futures
 import json
 import socket
 import threading
+import time
 
 import pytest
 
@@ -15,6 +16,9 @@ from cella_auth import call, fresh, fresh_address  # noqa: E402
 from cella_processes import LISTEN, post  # noqa: E402
 from cella_server import Server, wait_until  # noqa: E402
 from jwt_issuer import AUDIENCE, Authority, Key, KeyServer  # noqa: E402
+
+
+RETRY_S = 30  # JWKS_RETRY_S
 
 
 class Silence:
@@ -71,7 +75,7 @@ class World:
             "machines-authorities": {"jwksUrl": url},
             "wrong-name": {"jwksUrl": f"https://127.0.0.2:{port}/", "jwksCaFile": own},
             "no-tls": {"jwksUrl": f"https://127.0.0.1:{self.plain.port}/", "jwksCaFile": own},
-            "redirected": {"jwksUrl": url, "jwksCaFile": own},
+            **{f"redirected-{i}": {"jwksUrl": url, "jwksCaFile": own} for i in range(3)},
             "flooded": {"jwksUrl": self.plain.url + "?flooded"},
             "fresh": {"jwksUrl": self.plain.url + "?fresh", "jwksRefreshSeconds": 1},
             "brief": {"jwksUrl": self.plain.url + "?brief", "jwksRefreshSeconds": 1, "jwksStaleSeconds": 2},
@@ -120,26 +124,28 @@ def test_nobody_else_is_believed(world, issuer):
 
 def test_redirects_lead_nowhere(world):
     """Not to plain HTTP, not to another host, and not even to another path."""
-    for status, location in ((301, world.plain.url), (307, f"http://localhost:{world.plain.port}/x"), (302, "/elsewhere")):
+    places = ((301, world.plain.url), (307, f"http://localhost:{world.plain.port}/x"), (302, "/elsewhere"))
+    for i, (status, location) in enumerate(places):  # an issuer for each: its keys are asked for a few times only
         world.tls.status, world.tls.location = status, location
         asked, paths = world.plain.asked, len(world.tls.paths)
-        assert world.ask("redirected") == 503
+        assert world.ask(f"redirected-{i}") == 503
         assert world.plain.asked == asked and len(world.tls.paths) == paths + 1
     world.tls.location = None
     world.tls.serve(world.key)
-    assert world.ask("redirected") == 200
+    assert world.ask("redirected-0") == 200
 
 
 def test_a_flood_of_unknown_keys(world):
     assert world.ask("flooded") == 200
-    stranger, before = Key("ES256"), world.asked("flooded")
+    stranger, before, begun = Key("ES256"), world.asked("flooded"), time.monotonic()
 
     def one(i):
         return world.ask("flooded", stranger, **{"headers": {"kid": fresh("nobody")}})
 
     with concurrent.futures.ThreadPoolExecutor(8) as pool:
         assert set(pool.map(one, range(100))) == {401}
-    assert world.asked("flooded") - before <= 5
+    # A few at once and then one in a while, however long all of it took: not one for each.
+    assert world.asked("flooded") - before <= 5 + (time.monotonic() - begun) / RETRY_S
     assert world.ask("flooded") == 200
 
 
