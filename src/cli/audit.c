@@ -88,19 +88,12 @@ static void add_query(struct buf *target, const struct args *args, uint64_t limi
 int verb_audit_list(struct invocation *inv, int *ret_status, struct error *err)
 {
     _cleanup_buf_ struct buf target = BUF_INIT(TARGET_MAX);
-    yyjson_val *root, *entry;
-    size_t i, count;
+    yyjson_val *root;
     add_query(&target, inv->args, args_number(inv->args, "limit", LIST_DEFAULT));
     if (client_json(inv->client, "GET", &target, NULL, 0, &root, err) < 0)
         return -1;
-    if (inv->json)
-        return output_json(root, err);
-    _cleanup_table_ struct table *table = table_new(titles, ARRAY_LEN(titles));
-    yyjson_arr_foreach(yyjson_obj_get(root, "entries"), i, count, entry)
-    {
-        add_row(table, entry);
-    }
-    return output_table(table, err);
+    return output_list(inv->json, root, "entries", table_new(titles, ARRAY_LEN(titles)), add_row,
+                       err);
 }
 
 /* Oldest first, a line each, as they stand in the log. */

@@ -88,20 +88,13 @@ int verb_network_log(struct invocation *inv, int *ret_status, struct error *err)
 {
     _cleanup_buf_ struct buf target = BUF_INIT(TARGET_MAX);
     bool follow = args_flag(inv->args, "follow");
-    yyjson_val *root, *entry;
-    size_t i, count;
+    yyjson_val *root;
     target_sandbox(inv->client, &target, args_word(inv->args, "NAME"), "/network/log");
     add_query(&target, inv->args, follow);
     if (follow)
         return follow_entries(inv, &target, add_line, err);
     if (client_json(inv->client, "GET", &target, NULL, 0, &root, err) < 0)
         return -1;
-    if (inv->json)
-        return output_json(root, err);
-    _cleanup_table_ struct table *table = table_new(titles, ARRAY_LEN(titles));
-    yyjson_arr_foreach(yyjson_obj_get(root, "entries"), i, count, entry)
-    {
-        add_row(table, entry);
-    }
-    return output_table(table, err);
+    return output_list(inv->json, root, "entries", table_new(titles, ARRAY_LEN(titles)), add_row,
+                       err);
 }

@@ -160,3 +160,18 @@ void size_text(uint64_t bytes, char out[SIZE_TEXT_MAX])
     }
     snprintf(out, SIZE_TEXT_MAX, unit == 0 ? "%.0f %s" : "%.1f %s", value, units[unit]);
 }
+
+int output_list(bool json, yyjson_val *root, const char *member, struct table *table,
+                void (*add_row)(struct table *table, yyjson_val *item), struct error *err)
+{
+    _cleanup_table_ struct table *own = table;
+    yyjson_val *item;
+    size_t i, count;
+    if (json)
+        return output_json(root, err);
+    yyjson_arr_foreach(yyjson_obj_get(root, member), i, count, item)
+    {
+        add_row(own, item);
+    }
+    return output_table(own, err);
+}

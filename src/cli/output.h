@@ -23,6 +23,10 @@ struct table;
 int output_table(const struct table *table, struct error *err);
 /* A document or part of one to stdout, indented, with a line break at the end. */
 int output_json(const yyjson_val *value, struct error *err);
+/* An answer that is a list, which is its member of that name: as it came, or (not json) a row for
+ * each in the table, which is taken over. */
+int output_list(bool json, yyjson_val *root, const char *member, struct table *table,
+                void (*add_row)(struct table *table, yyjson_val *item), struct error *err);
 /* One text of an answer alone on a line, for $(…); all of the answer when that is wanted. */
 int output_member(yyjson_val *root, const char *pointer, bool json, struct error *err);
 /* What an answer says in words, a line of it. */

@@ -68,18 +68,10 @@ static int print_one(struct invocation *inv, yyjson_val *root, struct error *err
 
 int verb_pool_list(struct invocation *inv, int *ret_status, struct error *err)
 {
-    yyjson_val *root, *pool;
-    size_t i, count;
+    yyjson_val *root;
     if (call(inv, "GET", NULL, NULL, &root, err) < 0)
         return -1;
-    if (inv->json)
-        return output_json(root, err);
-    _cleanup_table_ struct table *table = pool_table();
-    yyjson_arr_foreach(yyjson_obj_get(root, "pools"), i, count, pool)
-    {
-        add_row(table, pool);
-    }
-    return output_table(table, err);
+    return output_list(inv->json, root, "pools", pool_table(), add_row, err);
 }
 
 /* All that there is to say about one, line by line. */

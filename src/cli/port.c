@@ -74,18 +74,10 @@ static int print_one(struct invocation *inv, yyjson_val *root, struct error *err
 
 int verb_port_list(struct invocation *inv, int *ret_status, struct error *err)
 {
-    yyjson_val *root, *port;
-    size_t i, count;
+    yyjson_val *root;
     if (call(inv, "GET", false, "", NULL, &root, err) < 0)
         return -1;
-    if (inv->json)
-        return output_json(root, err);
-    _cleanup_table_ struct table *table = port_table();
-    yyjson_arr_foreach(yyjson_obj_get(root, "ports"), i, count, port)
-    {
-        add_row(table, port);
-    }
-    return output_table(table, err);
+    return output_list(inv->json, root, "ports", port_table(), add_row, err);
 }
 
 /* --- changing --- */

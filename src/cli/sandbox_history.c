@@ -43,20 +43,13 @@ static void add_row(struct table *table, yyjson_val *commit)
 int verb_history(struct invocation *inv, int *ret_status, struct error *err)
 {
     _cleanup_buf_ struct buf target = BUF_INIT(TARGET_MAX);
-    yyjson_val *root, *commit;
-    size_t i, count;
+    yyjson_val *root;
     target_sandbox(inv->client, &target, args_word(inv->args, "NAME"), "/history");
     buf_addf(&target, "?limit=%" PRIu64, args_number(inv->args, "limit", 100));
     if (client_json(inv->client, "GET", &target, NULL, 0, &root, err) < 0)
         return -1;
-    if (inv->json)
-        return output_json(root, err);
-    _cleanup_table_ struct table *table = table_new(titles, ARRAY_LEN(titles));
-    yyjson_arr_foreach(yyjson_obj_get(root, "history"), i, count, commit)
-    {
-        add_row(table, commit);
-    }
-    return output_table(table, err);
+    return output_list(inv->json, root, "history", table_new(titles, ARRAY_LEN(titles)), add_row,
+                       err);
 }
 
 static void add_word(struct buf *target, const char *name, const char *word)

@@ -63,18 +63,10 @@ static struct table *secret_table(void)
 
 int verb_secret_list(struct invocation *inv, int *ret_status, struct error *err)
 {
-    yyjson_val *root, *secret;
-    size_t i, count;
+    yyjson_val *root;
     if (call(inv, "GET", NULL, NULL, &root, err) < 0)
         return -1;
-    if (inv->json)
-        return output_json(root, err);
-    _cleanup_table_ struct table *table = secret_table();
-    yyjson_arr_foreach(yyjson_obj_get(root, "secrets"), i, count, secret)
-    {
-        add_row(table, secret);
-    }
-    return output_table(table, err);
+    return output_list(inv->json, root, "secrets", secret_table(), add_row, err);
 }
 
 /* --- storing --- */
