@@ -70,3 +70,14 @@ bool globs_match(struct slice patterns, const char *path, const char *name)
     }
     return false;
 }
+
+void globs_weigh(struct slice patterns, uint64_t *ret_plain, uint64_t *ret_globs)
+{
+    *ret_plain = *ret_globs = 0;
+    strv_each (pattern, patterns) {
+        if (is_plain(pattern))
+            (*ret_plain)++;
+        else
+            *ret_globs += strlen(pattern) + 1;
+    }
+}

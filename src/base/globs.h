@@ -11,9 +11,14 @@
  */
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "base/slice.h"
 
 /* Whether one of the patterns fits the name, or the path (in which `*` also stands for slashes),
  * or a directory that the path is below. `?` is one character. */
 bool globs_match(struct slice patterns, const char *path, const char *name);
+
+/* What such a match costs at most: a step for each plain pattern, and as many as there are bytes of
+ * the others for each byte of the path. */
+void globs_weigh(struct slice patterns, uint64_t *ret_plain, uint64_t *ret_globs);

@@ -711,7 +711,9 @@ void history_inherit(struct sandbox *sb, const char *source_id)
     if (!rules_of(sb)->enabled)
         return;
     HASH_FIND(by_id, sb->owner->ids, source_id, strlen(source_id), source);
-    bool locked = source != NULL && source->history != NULL && !source->gone;
+    /* Also one that nobody has asked of yet: somebody may while this copies. */
+    bool locked =
+        source != NULL && !source->gone && (source->history != NULL || history_of(source) != NULL);
     if (locked) {
         sandbox_hold(source);
         if (history_lock(source, &err) < 0) { /* what was run in it is part of it */

@@ -70,6 +70,11 @@ void attributes_write(const struct manifest *m, struct buf *out)
         path_escape(item->path, out);
         buf_addc(out, '\n');
     }
+    for (size_t i = 0; i < m->large_count; i++) {
+        buf_adds(out, "x 0000 0 0 ");
+        path_escape(m->large[i], out);
+        buf_addc(out, '\n');
+    }
 }
 
 /* ---- reading it back ---- */
@@ -158,7 +163,10 @@ int attributes_apply(struct manifest *m, struct slice text, struct error *err)
         struct tracked item = {0};
         if (stop == NULL)
             break;
-        if (read_line((struct slice){at, (size_t)(stop - at)}, lines.arena, &item))
+        bool made = read_line((struct slice){at, (size_t)(stop - at)}, lines.arena, &item);
+        if (made && at[0] == 'x')
+            history_manifest_add_large(m, item.path, NULL);
+        else if (made)
             history_manifest_add(&lines, &item, NULL);
         at = stop + 1;
     }

@@ -42,7 +42,8 @@ struct work {
     const struct history_commit_request *request;
     struct manifest *now, *before;
     struct slice ignore;
-    bool new_rules; /* the newest commit may know of others */
+    bool new_rules;    /* the newest commit has others */
+    bool other_before; /* what was before was not listed by these */
     struct import import;
     uint64_t started_ns, total, read_bytes;
     size_t busy_bytes; /* since others had their turn */
@@ -87,17 +88,30 @@ static int too_much(const struct work *w, struct error *err)
                      (unsigned long long)(w->request->total_max >> 20));
 }
 
-/* It is there, and is not kept: what was kept of it last stays. */
-static void take_outgrown(struct work *w, const struct tracked *item)
+/* It is there, and is not kept: what was kept of it last stays. False: nothing was. */
+static bool keep_outgrown(struct work *w, const char *path, struct tracked *ret_kept)
+{
+    const struct tracked *was = history_manifest_find(w->before, path);
+    if (was == NULL || was->type != FILE_REGULAR || !was->has_blob)
+        return false;
+    *ret_kept = *was;
+    ret_kept->outgrown = true;
+    ret_kept->ctime_ns = 0;
+    return true;
+}
+
+/* Commits name it, so that going back to one takes neither that for what was there, nor the file
+ * for one that was not. */
+static int take_outgrown(struct work *w, const struct tracked *item, struct error *err)
 {
     struct error ignored;
-    const struct tracked *was = history_manifest_find(w->before, item->path);
-    if (was == NULL || was->type != FILE_REGULAR || !was->has_blob)
-        return;
-    struct tracked kept = *was;
-    kept.outgrown = true;
-    kept.ctime_ns = 0;
-    history_manifest_add(w->now, &kept, &ignored);
+    struct tracked kept;
+    if (history_manifest_add_large(w->now, item->path, &ignored) == 0 && item->first &&
+        w->r->head[0] == '\0')
+        history_manifest_add_large(w->before, item->path, &ignored);
+    if (keep_outgrown(w, item->path, &kept))
+        history_manifest_add(w->now, &kept, &ignored);
+    return take_turns(w, ENTRY_BYTES, err);
 }
 
 static int take_entry(void *ctx, const struct history_entry *entry, struct error *err)
@@ -105,14 +119,12 @@ static int take_entry(void *ctx, const struct history_entry *entry, struct error
     struct work *w = ctx;
     struct tracked item = tracked_of(entry);
     struct error ignored;
-    if (item.type == FILE_REGULAR && item.size > w->request->file_max) {
-        take_outgrown(w, &item);
-        return take_turns(w, ENTRY_BYTES, err);
-    }
+    item.first = item.ctime_ns < w->request->created_ns;
+    if (item.type == FILE_REGULAR && item.size > w->request->file_max)
+        return take_outgrown(w, &item, err);
     w->total += item.type == FILE_REGULAR ? item.size : 0;
     if (w->total > w->request->total_max)
         return too_much(w, err);
-    item.first = item.ctime_ns < w->request->created_ns;
     if (item.type == FILE_SYMLINK) {
         item.target = arena_strdup(w->now->arena, entry->target);
         blob_name(item.target, strlen(item.target), item.blob);
@@ -154,6 +166,25 @@ static int keep_blob(struct work *w, const struct tracked *was, struct tracked *
 
 /* ---- reading ---- */
 
+/* It went, became something else, or too large, since it was listed. */
+static void skip_content(struct work *w, const struct history_entry *entry)
+{
+    struct error ignored;
+    struct tracked kept;
+    const char *path = w->item->path;
+    bool large = !(entry->flags & HISTORY_GONE) && entry->type == FILE_REGULAR &&
+                 entry->size > w->request->file_max;
+    if (large)
+        history_manifest_add_large(w->now, path, &ignored);
+    if (large && keep_outgrown(w, path, &kept)) {
+        *w->item = kept;
+        w->item->path = path;
+        return;
+    }
+    w->item->has_blob = true; /* it is out of the way; the next listing says what became of it */
+    w->item->size = UINT64_MAX;
+}
+
 static int content_begin(void *ctx, const struct history_entry *entry, struct error *err)
 {
     struct work *w = ctx;
@@ -161,9 +192,7 @@ static int content_begin(void *ctx, const struct history_entry *entry, struct er
     if (w->item == NULL || w->item->has_blob || w->item->type != FILE_REGULAR)
         return error_set(err, ERROR_UNAVAILABLE, "the sandbox sent a file that nobody asked for");
     if (entry->flags & (HISTORY_GONE | HISTORY_NO_CONTENT)) {
-        w->item->has_blob =
-            true; /* it is out of the way; the next listing says what became of it */
-        w->item->size = UINT64_MAX;
+        skip_content(w, entry);
         return 0;
     }
     /* What was listed may have been less. */
@@ -231,7 +260,7 @@ static int read_changed(struct work *w, struct arena *arena, struct error *err)
 {
     static const struct history_sink sink = {content_begin, content_data, content_end};
     const char **paths = calloc(w->now->count + 1, sizeof(*paths));
-    size_t count = 0;
+    size_t count = 0, large = w->now->large_count;
     if (paths == NULL)
         return error_sys(err, "reading what has changed");
     for (size_t i = 0; i < w->now->count; i++)
@@ -246,6 +275,8 @@ static int read_changed(struct work *w, struct arena *arena, struct error *err)
         if (w->now->items[i].type == FILE_REGULAR && !w->now->items[i].has_blob)
             w->now->items[i].size = UINT64_MAX;
     drop_gone(w->now);
+    if (w->now->large_count != large)
+        history_manifest_sort(w->now);
     return rc;
 }
 
@@ -440,6 +471,16 @@ static void find_changes(struct work *w, struct changes *c)
     }
 }
 
+/* Whether others are too large than were before. Where the rules are others, too, one that is no
+ * longer listed is left out by its name, for all that is known. */
+static bool large_differ(const struct work *w)
+{
+    for (size_t i = 0; i < w->now->large_count; i++)
+        if (!history_manifest_has_large(w->before, w->now->large[i]))
+            return true;
+    return !w->other_before && w->now->large_count != w->before->large_count;
+}
+
 /* Removing comes first: what was a file may be a directory now. */
 static int commit_changes(struct work *w, const char *message, struct error *err)
 {
@@ -467,7 +508,7 @@ static int commit_found(struct work *w, struct arena *arena, struct history_comm
         return 0;
     buf_addf(&message, "%s\n\nExecution-Id: %s\n", request->message, request->execution);
     find_changes(w, &changes);
-    if (changes.count == 0 && !request->even_empty)
+    if (changes.count == 0 && !large_differ(w) && !request->even_empty)
         return 0;
     if (buf_check(&message, "a commit's message", err) < 0 ||
         commit_changes(w, message.data, err) < 0)
@@ -495,7 +536,7 @@ static bool has_files(const struct manifest *m)
     for (size_t i = 0; i < m->count; i++)
         if (m->items[i].type != FILE_DIRECTORY || strchr(m->items[i].path, '/') != NULL)
             return true;
-    return false;
+    return m->large_count > 0;
 }
 
 static void sort_on_worker(void *arg)
@@ -513,15 +554,10 @@ static void mark_on_worker(void *arg)
 /* What the newest commit says of the rules, and what is in it that they leave out. */
 static void compare_rules(struct work *w, uint64_t rules)
 {
-    w->new_rules = w->before->rules != rules;
-    if (w->new_rules && w->r->head[0] != '\0')
+    w->new_rules = w->before->committed != rules;
+    w->other_before = w->before->rules != rules;
+    if (w->other_before && w->r->head[0] != '\0')
         workers_run(w->r->git->workers, mark_on_worker, w);
-}
-
-/* They are in a commit, or one that says the same: until then they are taken as new. */
-static uint64_t rules_kept(const struct work *w, bool made, uint64_t rules)
-{
-    return !w->new_rules || made || slice_eq(w->before->ignore, w->ignore) ? rules : 0;
 }
 
 static int compare_and_commit(struct work *w, struct arena *arena,
@@ -549,7 +585,8 @@ static int compare_and_commit(struct work *w, struct arena *arena,
     if (w->import.commit[0] != '\0')
         memcpy(w->r->head, w->import.commit, GIT_NAME_SIZE);
     forget_fresh_times(w);
-    w->now->rules = rules_kept(w, w->import.commit[0] != '\0', rules);
+    w->now->rules = rules;
+    w->now->committed = w->import.commit[0] != '\0' ? rules : w->before->committed;
     memcpy(w->now->commit, w->r->head, GIT_NAME_SIZE);
     memcpy(w->before->commit, w->r->head, GIT_NAME_SIZE);
     /* Where there is no execution to commit for, what is new stays so. Without it the next

@@ -29,6 +29,7 @@ void history_manifest_release(struct manifest *m)
     if (m->arena != NULL)
         arena_free(m->arena);
     free(m->items);
+    free(m->large);
     *m = (struct manifest){0};
 }
 
@@ -63,6 +64,22 @@ int history_manifest_add(struct manifest *m, const struct tracked *item, struct 
     return 0;
 }
 
+int history_manifest_add_large(struct manifest *m, const char *path, struct error *err)
+{
+    if (check_path(path, err) < 0)
+        return -1;
+    if (m->large_count == m->large_cap) {
+        size_t cap = m->large_cap == 0 ? 16 : 2 * m->large_cap;
+        const char **large = reallocarray(m->large, cap, sizeof(*large));
+        if (large == NULL)
+            return error_sys(err, "keeping a list of files");
+        m->large = large;
+        m->large_cap = cap;
+    }
+    m->large[m->large_count++] = arena_strdup(m->arena, path);
+    return 0;
+}
+
 static int by_path(const void *a, const void *b)
 {
     const struct tracked *x = a, *y = b;
@@ -75,8 +92,33 @@ static bool is_below(const char *path, const char *other)
     return strncmp(path, other, len) == 0 && path[len] == '/';
 }
 
+static int by_name(const void *a, const void *b)
+{
+    const char *const *x = a, *const *y = b;
+    return file_tree_compare(*x, *y);
+}
+
+static void sort_large(struct manifest *m)
+{
+    if (m->large_count == 0)
+        return;
+    qsort(m->large, m->large_count, sizeof(m->large[0]), by_name);
+    size_t n = 1;
+    for (size_t i = 1; i < m->large_count; i++)
+        if (strcmp(m->large[i], m->large[n - 1]) != 0)
+            m->large[n++] = m->large[i];
+    m->large_count = n;
+}
+
+bool history_manifest_has_large(const struct manifest *m, const char *path)
+{
+    return m->large_count > 0 &&
+           bsearch(&path, m->large, m->large_count, sizeof(path), by_name) != NULL;
+}
+
 void history_manifest_sort(struct manifest *m)
 {
+    sort_large(m);
     if (m->count == 0)
         return;
     qsort(m->items, m->count, sizeof(m->items[0]), by_path);
@@ -114,7 +156,8 @@ static const char *below_root(const char *path)
 bool history_manifest_mark(struct manifest *m, struct slice ignore)
 {
     const char *covered = NULL;
-    uint64_t steps = 0;
+    uint64_t steps = 0, plain, globs;
+    globs_weigh(ignore, &plain, &globs);
     for (size_t i = 0; i < m->count; i++) {
         struct tracked *item = &m->items[i];
         const char *path = below_root(item->path);
@@ -122,7 +165,7 @@ bool history_manifest_mark(struct manifest *m, struct slice ignore)
             continue;
         if (covered == NULL || !is_below(item->path, covered)) {
             const char *slash = strrchr(path, '/');
-            steps += ignore.len * (strlen(path) + 1);
+            steps += plain + globs * (strlen(path) + 1);
             if (steps > HISTORY_MATCH_MAX)
                 return false;
             if (!globs_match(ignore, path, slash != NULL ? slash + 1 : path))
@@ -132,6 +175,19 @@ bool history_manifest_mark(struct manifest *m, struct slice ignore)
         item->ignored = true;
     }
     return true;
+}
+
+void history_manifest_mark_large(struct manifest *m, const struct manifest *of)
+{
+    const char *covered = NULL;
+    for (size_t i = 0; of->large_count > 0 && i < m->count; i++) {
+        struct tracked *item = &m->items[i];
+        if (history_manifest_has_large(of, item->path))
+            covered = item->path;
+        else if (covered == NULL || !is_below(item->path, covered))
+            continue;
+        item->ignored = true;
+    }
 }
 
 /* ---- comparing ---- */
@@ -210,13 +266,13 @@ int blob_name_parse(const char *text, unsigned char ret_blob[SHA1_SIZE])
 
 /* ---- on disk ---- */
 
-static const char magic[16] = "cella manifest2";
+static const char magic[16] = "cella manifest3";
 
 struct file_head {
     char magic[16];
     char commit[GIT_NAME_SIZE + 7];
-    uint64_t count;
-    uint64_t rules;
+    uint64_t count, large;
+    uint64_t rules, committed;
 };
 
 struct file_item {
@@ -249,7 +305,8 @@ void history_manifest_seal(struct buf *out, size_t start)
 
 void history_manifest_encode(const struct manifest *m, struct buf *out)
 {
-    struct file_head head = {.count = m->count, .rules = m->rules};
+    struct file_head head = {
+        .count = m->count, .large = m->large_count, .rules = m->rules, .committed = m->committed};
     memcpy(head.magic, magic, sizeof(magic));
     memcpy(head.commit, m->commit, sizeof(m->commit));
     size_t start = out->len;
@@ -266,6 +323,8 @@ void history_manifest_encode(const struct manifest *m, struct buf *out)
         buf_add(out, &item, sizeof(item));
         buf_add(out, t->path, item.path_len + 1);
     }
+    for (size_t i = 0; i < m->large_count; i++)
+        buf_add(out, m->large[i], strlen(m->large[i]) + 1);
     history_manifest_seal(out, start);
 }
 
@@ -274,8 +333,9 @@ static int torn(struct error *err)
     return error_set(err, ERROR_INVALID_ARGUMENT, "the list of files is torn");
 }
 
-static int decode_items(struct slice data, uint64_t count, struct manifest *m, struct error *err)
+static int decode_items(struct slice *rest, uint64_t count, struct manifest *m, struct error *err)
 {
+    struct slice data = *rest;
     for (; count > 0; count--) {
         struct file_item item;
         if (data.len < sizeof(item))
@@ -300,6 +360,20 @@ static int decode_items(struct slice data, uint64_t count, struct manifest *m, s
             return -1;
         data.data += item.path_len + 1, data.len -= item.path_len + 1;
     }
+    *rest = data;
+    return 0;
+}
+
+static int decode_large(struct slice data, uint64_t count, struct manifest *m, struct error *err)
+{
+    for (; count > 0; count--) {
+        size_t len = strnlen(data.data, data.len);
+        if (len == data.len || len > PATH_BYTES_MAX)
+            return torn(err);
+        if (history_manifest_add_large(m, data.data, err) < 0)
+            return -1;
+        data.data += len + 1, data.len -= len + 1;
+    }
     return data.len == 0 ? 0 : torn(err);
 }
 
@@ -317,10 +391,12 @@ int history_manifest_decode(struct slice data, struct manifest *ret_manifest, st
         (head.commit[0] != '\0' && !git_name_valid(head.commit)))
         return torn(err);
     data.data += sizeof(head), data.len -= sizeof(head);
-    if (decode_items(data, head.count, ret_manifest, err) < 0)
+    if (decode_items(&data, head.count, ret_manifest, err) < 0 ||
+        decode_large(data, head.large, ret_manifest, err) < 0)
         return -1;
     history_manifest_sort(ret_manifest);
     memcpy(ret_manifest->commit, head.commit, GIT_NAME_SIZE);
     ret_manifest->rules = head.rules;
+    ret_manifest->committed = head.committed;
     return 0;
 }

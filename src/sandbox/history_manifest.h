@@ -53,7 +53,12 @@ struct manifest {
     size_t count, cap;
     char commit[GIT_NAME_SIZE]; /* that it is the state of; "": none */
     uint64_t rules; /* history_ignore_mark() of the patterns that it was listed by; 0: who knows */
+    uint64_t committed;  /* … and of those that the commit says; 0: there is none */
     struct slice ignore; /* a commit's: the patterns of then */
+    /* Files that are there and too large to be kept: sorted, as paths of items are. One of them has
+     * an item only when something was kept of it once. */
+    const char **large; /* malloc's; the paths are the arena's */
+    size_t large_count, large_cap;
 };
 
 void history_manifest_init(struct manifest *m);
@@ -62,12 +67,17 @@ void history_manifest_release(struct manifest *m);
 
 /* Copies the path. INVALID_PATH for one that could not be in a tree of git's (".git" in it). */
 int history_manifest_add(struct manifest *m, const struct tracked *item, struct error *err);
+/* The same for one of those that are too large. */
+int history_manifest_add_large(struct manifest *m, const char *path, struct error *err);
+bool history_manifest_has_large(const struct manifest *m, const char *path);
 /* Puts the items in order; of those with the same path the last stays, and what lies below
  * something that is no directory goes. */
 void history_manifest_sort(struct manifest *m);
 /* Marks what a listing with these patterns leaves out. Sorted; false when that is more work than
  * anybody's files are worth, and then what was not looked at is not marked. */
 bool history_manifest_mark(struct manifest *m, struct slice ignore);
+/* … and what is, or is below, one that was too large in the other: nobody knows what it was. */
+void history_manifest_mark_large(struct manifest *m, const struct manifest *of);
 struct tracked *history_manifest_find(const struct manifest *m, const char *path);
 
 /* Whether a stat like this one means that nothing was written since. */
@@ -93,7 +103,7 @@ void attributes_write(const struct manifest *m, struct buf *out);
 /*
  * Gives items (files and links with git's modes; sorted) their attributes, and adds the directories
  * that there are: those of the text, and those on the way to items. Lines that make no sense are
- * left out.
+ * left out. Those that were too large are the manifest's then, too.
  */
 int attributes_apply(struct manifest *m, struct slice text, struct error *err);
 

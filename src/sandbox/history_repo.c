@@ -409,6 +409,7 @@ int repository_tree(struct repository *r, const char *commit, struct manifest *r
     ret_manifest->ignore =
         rules ? history_ignore_read((struct slice){ignore.data, ignore.len}, ret_manifest->arena)
               : history_rules_usual.ignore;
+    ret_manifest->committed = history_ignore_mark(ret_manifest->ignore);
     memcpy(ret_manifest->commit, commit, strlen(commit) + 1);
     return 0;
 }

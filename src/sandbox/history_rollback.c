@@ -195,10 +195,13 @@ struct marking {
     bool done;
 };
 
-/* In a commit there may be what its own rules left out: it was there before they did. */
+/* In a commit there may be what its own rules left out: it was there before they did, or before it
+ * was too large. */
 static void mark_on_worker(void *arg)
 {
     struct marking *m = arg;
+    history_manifest_mark_large(m->goal, m->goal);
+    history_manifest_mark_large(m->now, m->goal);
     m->done = history_manifest_mark(m->goal, m->goal->ignore);
     if (m->done && !slice_eq(m->ignore, m->goal->ignore))
         m->done = history_manifest_mark(m->goal, m->ignore) &&
@@ -219,7 +222,7 @@ static int mark_ignored(struct sandbox *sb, struct repository *r, struct manifes
 
 static int apply(struct sandbox *sb, struct repository *r, struct manifest *now,
                  struct manifest *goal, struct arena *arena, struct history_applied *ret_applied,
-                 struct error *err)
+                 bool *ret_begun, struct error *err)
 {
     static const char *const argv[] = {"cat-file", "--batch", NULL};
     struct applying a = {.now = now, .goal = goal};
@@ -228,6 +231,7 @@ static int apply(struct sandbox *sb, struct repository *r, struct manifest *now,
     if (history_open_tree(sb, &a.tree, err) < 0)
         return -1;
     int rc = git_start(r->git, r->fd, argv, &a.contents, err);
+    *ret_begun = rc == 0;
     if (rc == 0)
         rc = give_orders(&a, arena, ret_applied, err);
     git_end(&a.contents);
@@ -255,14 +259,17 @@ static void take_left(struct rollback *b, const struct history_applied *applied)
     b->answer.left_total = applied->failed;
 }
 
-static int check_applied(const struct history_applied *applied, struct error *err)
+static int check_applied(const struct rollback *b, const struct history_applied *applied,
+                         struct error *err)
 {
     if (applied->done > 0 || applied->failed == 0)
         return 0;
     return error_set(err, ERROR_ROLLBACK_BLOCKED,
                      "nothing was rolled back: all of the %llu files that differ had to be left "
-                     "alone; the first: %.200s",
-                     (unsigned long long)applied->failed, applied->failure);
+                     "alone; the first: %.200s%s%s",
+                     (unsigned long long)applied->failed, applied->failure,
+                     b->answer.saved != NULL ? "; what had not been committed is now, as " : "",
+                     b->answer.saved != NULL ? b->answer.saved : "");
 }
 
 /* With the lock, and the repository open. */
@@ -288,8 +295,13 @@ static int go_back(struct rollback *b, struct repository *r, struct error *err)
     }
     if (repository_tree(r, commit, &goal, err) < 0)
         return -1;
-    int rc = apply(sb, r, &now, &goal, b->arena, &applied, &why);
-    if (rc == 0 && check_applied(&applied, err) < 0)
+    bool begun = false;
+    int rc = apply(sb, r, &now, &goal, b->arena, &applied, &begun, &why);
+    if (!begun) {
+        *err = why;
+        return -1;
+    }
+    if (rc == 0 && check_applied(b, &applied, err) < 0)
         return -1;
     take_left(b, &applied);
     int len = snprintf(message, sizeof(message), "Rollback to %s", b->target);

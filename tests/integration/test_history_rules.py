@@ -165,6 +165,22 @@ def test_a_file_that_outgrows_the_limit(server):
         assert rollback(box, first)["status"] == "success" and box.read("/workspace/f") == b"small\n"
 
 
+def test_going_back_to_when_a_file_was_too_large(server):
+    with made(server, maxFileSize="1000") as box:
+        first = run(box, "cd /workspace && echo v1 > f")
+        second = run(box, "cd /workspace && head -c 2000 /dev/zero > f")
+        third = run(box, "cd /workspace && head -c 2000 /dev/zero > new")
+        run(box, "cd /workspace && echo v4 > f && echo v4 > new && echo 4 > other")
+        # What was in them then nobody knows: they stay as they are.
+        done = rollback(box, third)
+        assert done["status"] == "success" and done["files"] == ["other"], done
+        assert box.run("cd /workspace && cat f new && ls").split() == ["v4", "v4", "f", "new"]
+        rollback(box, second)  # when "new" was not there
+        assert box.run("cd /workspace && cat f && ls").split() == ["v4", "f"]
+        rollback(box, first)
+        assert box.read("/workspace/f") == b"v1\n"
+
+
 def test_those_of_a_group_and_of_a_pool(server):
     answer = server.request("POST", "/v0/groups", {"name": "rules", "spec": {"history": {"ignore": ["dist"]}},
                                                    "sandboxes": [{"name": "a"}]})
@@ -175,6 +191,7 @@ def test_those_of_a_group_and_of_a_pool(server):
     wait_until(lambda: server.request("GET", "/v0/pools/rules").json()["status"]["ready"] == 1, 30, "the pool to fill")
     try:
         with made(server, ignore=["dist"]) as box:
+            assert server.request("GET", "/v0/pools/rules").json()["status"]["claimed"] == 1
             assert rules(box)["ignore"] == ["dist"]
             run(box, "cd /workspace && mkdir dist && touch dist/x node_modules")
             assert commits(box)[0]["files"] == ["node_modules"]

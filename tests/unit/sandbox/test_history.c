@@ -87,6 +87,12 @@ static int fake_read(void *ctx, const char *const *paths, size_t count, uint64_t
         assert_non_null(f);
         struct history_entry entry = entry_of(f);
         fake->reads++;
+        if (entry.size > size_max) {
+            entry.flags = HISTORY_NO_CONTENT;
+            if (sink->begin(sink_ctx, &entry, err) < 0)
+                return -1;
+            continue;
+        }
         if (sink->begin(sink_ctx, &entry, err) < 0)
             return -1;
         for (size_t at = 0; at < length(f); at += 1000) {
@@ -734,7 +740,12 @@ static void large(struct place *p)
     memset(more, 'y', 100001);
     more[100001] = '\0';
     fake_put(&fake, "/workspace/too-large", FILE_REGULAR, 0644, more);
-    assert_false(commit(p, &fake, "exec_00000002")); /* it stays as it was, for it has not gone */
+    /* It stays as it was, for it has not gone; that this is not what is there, a commit says. */
+    assert_true(commit(p, &fake, "exec_00000002"));
+    assert_int_equal(diff_of(p, "exec_00000001", "exec_00000002").count, 0);
+    assert_int_equal(log_of(p, 1, 0).commits[0].file_count, 0);
+    fake_put(&fake, "/workspace/too-large", FILE_REGULAR, 0644, more);
+    assert_false(commit(p, &fake, "exec_00000012"));
     fake_put(&fake, "/workspace/other", FILE_REGULAR, 0644, "1");
     assert_true(commit(p, &fake, "exec_00000003"));
     diff = diff_of(p, "exec_00000001", "exec_00000003");
@@ -804,6 +815,89 @@ static struct manifest tree_of(struct place *p, const char *execution)
     return m;
 }
 
+/* One of those that a commit has as they were kept last, or not at all, though they were there. */
+static void outgrown(struct place *p)
+{
+    struct fake fake = {0};
+    char *more = malloc(100002);
+    memset(more, 'y', 100001);
+    more[100001] = '\0';
+    seed_files(&fake);
+    fake_put(&fake, "/workspace/image", FILE_REGULAR, 0644, more)->stamp = 10;
+    fake_put(&fake, "/workspace/f", FILE_REGULAR, 0644, "v1");
+    assert_true(commit(p, &fake, "exec_00000001"));
+    fake_put(&fake, "/workspace/f", FILE_REGULAR, 0644, more);
+    fake_put(&fake, "/workspace/odd\n%", FILE_REGULAR, 0644, more);
+    assert_true(commit(p, &fake, "exec_00000002"));
+    /* Both ways to know of it: the list of files, and the commit. */
+    assert_false(commit(p, &fake, "exec_00000003"));
+    assert_int_equal(unlinkat(p->fd, "box/manifest", 0), 0);
+    assert_false(commit(p, &fake, "exec_00000004"));
+    struct manifest first = tree_of(p, "unknown"), goal = tree_of(p, "exec_00000002");
+    assert_int_equal(first.large_count, 1);
+    assert_true(history_manifest_has_large(&first, "workspace/image"));
+    assert_int_equal(goal.large_count, 3);
+    assert_true(history_manifest_has_large(&goal, "workspace/odd\n%"));
+    history_manifest_mark_large(&goal, &goal);
+    assert_true(history_manifest_find(&goal, "workspace/f")->ignored);
+    assert_false(history_manifest_find(&goal, "workspace/index.js")->ignored);
+    /* What has its place now is not removed either, with all that is in it. */
+    fake_put(&fake, "/workspace/f", FILE_DIRECTORY, 0755, NULL);
+    fake_put(&fake, "/workspace/f/in", FILE_REGULAR, 0644, "in");
+    assert_true(commit(p, &fake, "exec_00000005"));
+    struct manifest now = tree_of(p, "exec_00000005");
+    assert_false(history_manifest_has_large(&now, "workspace/f"));
+    history_manifest_mark_large(&now, &goal);
+    assert_true(history_manifest_find(&now, "workspace/f")->ignored);
+    assert_true(history_manifest_find(&now, "workspace/f/in")->ignored);
+    assert_false(history_manifest_find(&now, "workspace")->ignored);
+    history_manifest_release(&first);
+    history_manifest_release(&goal);
+    history_manifest_release(&now);
+    free(more);
+}
+
+/* One that grows too large between the two looks at it has not gone. */
+static void grows(struct place *p)
+{
+    struct fake fake = {0};
+    char *more = malloc(100002);
+    memset(more, 'y', 100001);
+    more[100001] = '\0';
+    seed_files(&fake);
+    fake_put(&fake, "/workspace/f", FILE_REGULAR, 0644, "v1");
+    assert_true(commit(p, &fake, "exec_00000001"));
+    fake_put(&fake, "/workspace/f", FILE_REGULAR, 0644, more);
+    fake.lies = true; /* about its size, as it was listed */
+    assert_true(commit(p, &fake, "exec_00000002"));
+    assert_int_equal(diff_of(p, "exec_00000001", "exec_00000002").count, 0);
+    struct manifest m = tree_of(p, "exec_00000002");
+    assert_true(history_manifest_has_large(&m, "workspace/f"));
+    assert_non_null(history_manifest_find(&m, "workspace/f"));
+    history_manifest_release(&m);
+    free(more);
+}
+
+/* As many files as there may be, with the usual patterns: no reason to refuse. */
+static void test_many_files(void **state)
+{
+    enum { COUNT = 200 * 1000 };
+    struct manifest m;
+    struct error err;
+    char path[64];
+    history_manifest_init(&m);
+    for (unsigned i = 0; i < COUNT; i++) {
+        snprintf(path, sizeof(path), "workspace/%042u", i);
+        const struct tracked item = {.path = path};
+        assert_int_equal(history_manifest_add(&m, &item, &err), 0);
+    }
+    assert_true(history_manifest_mark(&m, history_rules_usual.ignore));
+    static char stars[4096];
+    memset(stars, '*', sizeof(stars) - 1);
+    assert_false(history_manifest_mark(&m, (struct slice){stars, sizeof(stars)}));
+    history_manifest_release(&m);
+}
+
 /* Other patterns: what they leave out has not gone, and a commit says by which it was made. */
 static void rules(struct place *p)
 {
@@ -816,6 +910,9 @@ static void rules(struct place *p)
     assert_true(commit(p, &fake, "exec_00000001"));
     fake_remove(&fake, "/workspace/dir/a.log"); /* that is: it is not listed */
     assert_false(commit_with(p, &fake, "exec_00000002", no_logs));
+    size_t reads = fake.reads;
+    assert_false(commit_with(p, &fake, "exec_00000012", no_logs));
+    assert_int_equal(fake.reads, reads); /* though no commit has these rules yet */
     fake_put(&fake, "/workspace/other", FILE_REGULAR, 0644, "1");
     assert_true(commit_with(p, &fake, "exec_00000003", no_logs));
     struct history_diff diff = diff_of(p, "exec_00000001", "exec_00000003");
@@ -829,7 +926,7 @@ static void rules(struct place *p)
     assert_true(history_manifest_find(&m, "workspace/dir/a.log")->ignored);
     assert_false(history_manifest_find(&m, "workspace/dir")->ignored);
     history_manifest_release(&m);
-    size_t reads = fake.reads;
+    reads = fake.reads;
     assert_false(commit_with(p, &fake, "exec_00000004", no_logs));
     assert_true(fake.reads == reads);               /* by what stat says, as ever */
     assert_true(commit(p, &fake, "exec_00000005")); /* the usual again: now it has gone */
@@ -862,6 +959,8 @@ TEST(liar)
 TEST(long_names)
 TEST(folders)
 TEST(large)
+TEST(outgrown)
+TEST(grows)
 TEST(rules)
 TEST(packs)
 
@@ -896,7 +995,8 @@ int main(void)
         cmocka_unit_test(test_large),      cmocka_unit_test(test_rules),
         cmocka_unit_test(test_packs),      cmocka_unit_test(test_half_a_line),
         cmocka_unit_test(test_orphans),    cmocka_unit_test(test_asked_first),
-        cmocka_unit_test(test_lines),
+        cmocka_unit_test(test_lines),      cmocka_unit_test(test_outgrown),
+        cmocka_unit_test(test_grows),      cmocka_unit_test(test_many_files),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
