@@ -841,6 +841,20 @@ static int diff_executions(struct repository *r, const char *from, const char *t
     return 0;
 }
 
+static int diff_in_turn(struct sandboxes *s, struct repository *r, const char *from, const char *to,
+                        struct arena *arena, struct history_diff *ret_diff, struct error *err)
+{
+    struct histories *all = s->histories;
+    while (all->diffs >= HISTORY_DIFFS_MAX)
+        if (co_cond_wait(s->loop, &all->diff_made, -1, err) < 0)
+            return -1;
+    all->diffs++;
+    int rc = diff_executions(r, from, to, arena, ret_diff, err);
+    all->diffs--;
+    co_cond_wake_all(&all->diff_made);
+    return rc;
+}
+
 int history_diff(struct sandboxes *s, const char *workspace, const char *name, const char *from,
                  const char *to, struct arena *arena, struct history_diff *ret_diff,
                  struct error *err)
@@ -855,7 +869,7 @@ int history_diff(struct sandboxes *s, const char *workspace, const char *name, c
     int rc = history_begin_question(sb, &r, err);
     if (rc == 0) {
         history_unlock(sb);
-        rc = end_question(sb, diff_executions(&r, from, to, arena, ret_diff, err), err);
+        rc = end_question(sb, diff_in_turn(s, &r, from, to, arena, ret_diff, err), err);
     }
     sandbox_drop(sb);
     return rc;

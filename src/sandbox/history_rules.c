@@ -111,9 +111,9 @@ static int read_size(struct slice list, uint64_t *ret_bytes, struct error *err)
     uint64_t bytes = HISTORY_FILE_DEFAULT;
     if (size != NULL && quantity_bytes(size, &bytes, err) < 0)
         return error_prefix(err, "spec.history.maxFileSize");
-    if (bytes < 1 || bytes > HISTORY_FILE_MAX)
+    if (bytes < 1 || bytes > HISTORY_FILE_MOST)
         return error_set(err, ERROR_INVALID_QUANTITY,
-                         "spec.history.maxFileSize: \"%.40s\" is not from 1 to 1Gi", size);
+                         "spec.history.maxFileSize: \"%.40s\" is not from 1 to 64Mi", size);
     *ret_bytes = bytes;
     return 0;
 }

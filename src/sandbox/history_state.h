@@ -19,6 +19,8 @@ struct histories {
     char why_off[ERROR_MESSAGE_MAX];
     uint64_t repository_max; /* bytes of one, and of the files that it is of */
     bool repacking;
+    unsigned diffs; /* being made: each may take some hundred MiB */
+    struct co_cond diff_made;
     struct journal journal;
 };
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Histories of sandboxes' files: commits of what executions change, diffs, the way back."""
 
+import concurrent.futures
 import re
 
 import pytest
@@ -161,6 +162,14 @@ def test_code_runs_are_executions(box):
     answer = box.request("POST", "/code", {"language": "bash", "code": "echo code > /workspace/by-code"})
     assert answer.status == 200, answer
     assert history(box)[0]["files"] == ["by-code"]
+
+
+def test_many_diffs_at_once(box):
+    """More than are made at a time: all of them are."""
+    first, second = run(box, "echo 1 > /workspace/a"), run(box, "echo 2 > /workspace/a")
+    with concurrent.futures.ThreadPoolExecutor(12) as crowd:
+        for made in crowd.map(lambda _: diff(box, first, second), range(24)):
+            assert "-1\n+2\n" in made["a"]
 
 
 def test_pages(box):

@@ -202,8 +202,8 @@ def test_those_of_a_group_and_of_a_pool(server):
 @pytest.mark.parametrize("history, code, word", [
     ({"enabled": "yes"}, "INVALID_ARGUMENT", "spec.history.enabled must be true or false"),
     ({"maxFileSize": "many"}, "INVALID_QUANTITY", "spec.history.maxFileSize"),
-    ({"maxFileSize": "0"}, "INVALID_QUANTITY", "from 1 to 1Gi"),
-    ({"maxFileSize": "1025Mi"}, "INVALID_QUANTITY", "from 1 to 1Gi"),
+    ({"maxFileSize": "0"}, "INVALID_QUANTITY", "from 1 to 64Mi"),
+    ({"maxFileSize": "65Mi"}, "INVALID_QUANTITY", "from 1 to 64Mi"),
     ({"ignore": "dist"}, "INVALID_ARGUMENT", "spec.history.ignore"),
     ({"ignore": [7]}, "INVALID_ARGUMENT", "spec.history.ignore[0] must be a pattern"),
     ({"ignore": [""]}, "INVALID_ARGUMENT", "spec.history.ignore[0] must be a pattern"),

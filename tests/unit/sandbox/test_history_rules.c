@@ -58,8 +58,8 @@ static void refusing(void **state)
         struct slice list;
         const char *word;
     } rows[] = {
-        {LIST("maxFileSize=0"), "from 1 to 1Gi"},
-        {LIST("maxFileSize=2Gi"), "from 1 to 1Gi"},
+        {LIST("maxFileSize=0"), "from 1 to 64Mi"},
+        {LIST("maxFileSize=65Mi"), "from 1 to 64Mi"},
         {LIST("maxFileSize=much"), "maxFileSize"},
         {LIST("ignore=/abs"), "begins with a slash"},
         {LIST("ignore=dist/"), "ends with a slash"},
