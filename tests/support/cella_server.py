@@ -315,9 +315,15 @@ class Server:
         found += [f"cgroup {path}" for path in self._cgroups()]
         found += [f"loop device {path}" for path in self._loop_devices()]
         found += [f"link {path.name}" for path in pathlib.Path("/sys/class/net").glob(f"cellaup{self.instance or '-'}*")]
-        tables = subprocess.run(["nft", "list", "tables"], capture_output=True, text=True, check=True).stdout
-        found += [f"firewall table {line}" for line in tables.splitlines() if line.endswith(f"cella_{self.instance}")]
+        found += [f"firewall table {line}" for line in self._tables() if line.endswith(f"cella_{self.instance}")]
         return found
+
+    @staticmethod
+    def _tables():
+        """A machine without the program has none."""
+        if shutil.which("nft") is None:
+            return []
+        return subprocess.run(["nft", "list", "tables"], capture_output=True, text=True, check=True).stdout.splitlines()
 
     def _cgroups(self):
         instance = self.instance
