@@ -71,12 +71,31 @@ int net_listen(const char *address, int backlog, int *ret_fd, uint16_t *ret_port
     return 0;
 }
 
+#ifndef SO_PASSRIGHTS
+#define SO_PASSRIGHTS 83
+#endif
+
+void net_take_descriptors(int fd, bool take)
+{
+    int on = take;
+    setsockopt(fd, SOL_SOCKET, SO_PASSRIGHTS, &on, sizeof(on));
+}
+
+void net_close_foreign(int fd)
+{
+    static const struct linger now = {.l_onoff = 1, .l_linger = 0};
+    setsockopt(fd, SOL_SOCKET, SO_LINGER, &now, sizeof(now)); /* fails where it is no socket */
+    close(fd);
+}
+
 static int connect_to(struct loop *loop, const struct socket_address *address, const char *name,
-                      int64_t timeout_ms, int *ret_fd, struct error *err)
+                      bool stranger, int64_t timeout_ms, int *ret_fd, struct error *err)
 {
     _cleanup_fd_ int fd = socket_for(address, err);
     if (fd < 0)
         return -1;
+    if (stranger)
+        net_take_descriptors(fd, false);
     int64_t began = loop_now(loop);
     int rc = connect(fd, &address->as.any, address->len);
     while (rc != 0 && errno == EAGAIN) { /* a unix socket's queue is full: nothing to wait on */
@@ -107,11 +126,11 @@ int net_connect(struct loop *loop, const char *address, int64_t timeout_ms, int 
     struct socket_address to;
     if (socket_address_parse(address, &to, err) != 0)
         return -1;
-    return connect_to(loop, &to, address, timeout_ms, ret_fd, err);
+    return connect_to(loop, &to, address, false, timeout_ms, ret_fd, err);
 }
 
-int net_connect_at(struct loop *loop, int dir_fd, const char *name, int64_t timeout_ms, int *ret_fd,
-                   struct error *err)
+static int connect_at(struct loop *loop, int dir_fd, const char *name, bool stranger,
+                      int64_t timeout_ms, int *ret_fd, struct error *err)
 {
     /* sun_path holds 107 bytes; through the descriptor the directory's own path does not count. */
     char path[sizeof(((struct sockaddr_un *)0)->sun_path) + 1];
@@ -121,7 +140,19 @@ int net_connect_at(struct loop *loop, int dir_fd, const char *name, int64_t time
     struct socket_address to;
     if (socket_address_unix(path, &to, err) != 0)
         return -1;
-    return connect_to(loop, &to, name, timeout_ms, ret_fd, err);
+    return connect_to(loop, &to, name, stranger, timeout_ms, ret_fd, err);
+}
+
+int net_connect_at(struct loop *loop, int dir_fd, const char *name, int64_t timeout_ms, int *ret_fd,
+                   struct error *err)
+{
+    return connect_at(loop, dir_fd, name, false, timeout_ms, ret_fd, err);
+}
+
+int net_connect_to_stranger(struct loop *loop, int dir_fd, const char *name, int64_t timeout_ms,
+                            int *ret_fd, struct error *err)
+{
+    return connect_at(loop, dir_fd, name, true, timeout_ms, ret_fd, err);
 }
 
 int net_accept(struct loop *loop, int listen_fd, int *ret_fd, struct error *err)
@@ -170,7 +201,8 @@ int net_read_with_fd(struct loop *loop, int from, void *to, size_t len, int64_t 
         const struct cmsghdr *rights = CMSG_FIRSTHDR(&message);
         if (rights != NULL && rights->cmsg_level == SOL_SOCKET && rights->cmsg_type == SCM_RIGHTS &&
             rights->cmsg_len == CMSG_LEN(sizeof(int))) {
-            cleanup_fd(fd);
+            if (*fd >= 0)
+                net_close_foreign(*fd);
             memcpy(fd, CMSG_DATA(rights), sizeof(*fd));
         }
         done += (size_t)n;

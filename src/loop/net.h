@@ -6,6 +6,7 @@
  * without progress (-1: none). Failures are UNAVAILABLE (refused, reset, closed) or TIMEOUT.
  */
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -23,6 +24,20 @@ int net_connect(struct loop *loop, const char *address, int64_t timeout_ms, int 
 /* A unix socket `name` inside the directory dir_fd, however long its path is. */
 int net_connect_at(struct loop *loop, int dir_fd, const char *name, int64_t timeout_ms, int *ret_fd,
                    struct error *err);
+
+/* The same, where a stranger listens: descriptors that he sends with his bytes are refused. */
+int net_connect_to_stranger(struct loop *loop, int dir_fd, const char *name, int64_t timeout_ms,
+                            int *ret_fd, struct error *err);
+
+/*
+ * Whether descriptors are taken from the other end of a unix socket; so it is for a new one. Who
+ * reads bytes that have some with them, and wants none, is the one to close them, and a close can
+ * take as long as their sender likes (a TCP connection that lingers). Refused, the sender is told
+ * EPERM. Linux 6.16 and later; without effect before.
+ */
+void net_take_descriptors(int fd, bool take);
+/* Closes what a stranger has sent, at once. */
+void net_close_foreign(int fd);
 
 /* The next connection of a listening socket. */
 int net_accept(struct loop *loop, int listen_fd, int *ret_fd, struct error *err);

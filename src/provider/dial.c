@@ -154,8 +154,10 @@ int dialer_dial_name(struct dialer *d, const char *id, const char *name, int64_t
     if (len == 0 || len >= sizeof(to.sun_path))
         return error_set(err, ERROR_INVALID_ARGUMENT, "not a socket's name: \"%.40s\"", name);
     memcpy(to.sun_path + 1, name, len); /* behind a NUL: abstract, and never a path of ours */
-    if (dialer_ask(d, &warden_socket_schema, &request, &fd, err) != 0 ||
-        connect_to(d, fd, (const struct sockaddr *)&to,
+    if (dialer_ask(d, &warden_socket_schema, &request, &fd, err) != 0)
+        return -1;
+    net_take_descriptors(fd, false);
+    if (connect_to(d, fd, (const struct sockaddr *)&to,
                    (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + len), timeout_ms,
                    err) != 0)
         return -1;

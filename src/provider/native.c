@@ -331,7 +331,7 @@ static int native_connect(struct provider *p, const char *id, int *ret_fd, struc
     struct native *n = native_of(p);
     if (n->agents_fd < 0)
         return error_set(err, ERROR_UNAVAILABLE, "the warden is not there yet");
-    return net_connect_at(n->loop, n->agents_fd, id, CONNECT_TIMEOUT_MS, ret_fd, err);
+    return net_connect_to_stranger(n->loop, n->agents_fd, id, CONNECT_TIMEOUT_MS, ret_fd, err);
 }
 
 static int native_dial(struct provider *p, const char *id, uint16_t port, int64_t timeout_ms,

@@ -84,6 +84,8 @@ bool history_is_clean(struct sandbox *sb);
 /* After a listing, on its connection, which is good for nothing else afterwards: what is_clean()
  * needs not to have to ask the agent. */
 void history_take_watch(struct sandbox *sb, struct history_tree *tree);
+/* Gives it up, while the agent still has it: the last one to do so has all the work. */
+void history_drop_watch(struct sandbox *sb);
 
 /* Finds a sandbox of which a history is kept: HISTORY_DISABLED. *ret_sandbox is held; NULL: it is
  * only looked for. */

@@ -41,9 +41,7 @@ bool history_tree_clean(struct sandboxes *s, const char *workspace, const char *
 
 int history_tree_watch(struct history_tree *tree, int *ret_fd, struct error *err)
 {
-    if (transfer_send(tree->transfer, &history_watch_schema, NULL, err) < 0)
-        return -1;
-    return transfer_take_fd(tree->transfer, ret_fd, err);
+    return transfer_ask_fd(tree->transfer, &history_watch_schema, ret_fd, err);
 }
 
 int history_tree_open(struct sandboxes *s, const char *workspace, const char *name,

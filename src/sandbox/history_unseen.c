@@ -20,6 +20,7 @@
 
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "loop/net.h"
 #include "sandbox/history.h"
 #include "sandbox/history_state.h"
 
@@ -36,14 +37,27 @@ void history_take_watch(struct sandbox *sb, struct history_tree *tree)
 {
     struct sandbox_history *h = sb->history;
     struct error ignored;
-    _cleanup_fd_ int fd = -1;
+    int fd;
     if (!h->wants_watch || h->watch_from == 1 + sb->agents)
         return;
     cleanup_fd(&h->watch_fd);
     h->watch_fd = -1;
     h->watch_from = 1 + sb->agents; /* one that has none is not asked again */
-    if (history_tree_watch(tree, &fd, &ignored) == 0 && is_inotify(fd))
-        h->watch_fd = steal_fd(&fd);
+    if (history_tree_watch(tree, &fd, &ignored) < 0)
+        return;
+    if (is_inotify(fd))
+        h->watch_fd = fd;
+    else
+        net_close_foreign(fd);
+}
+
+void history_drop_watch(struct sandbox *sb)
+{
+    if (sb->history == NULL)
+        return;
+    cleanup_fd(&sb->history->watch_fd);
+    sb->history->watch_fd = -1;
+    sb->history->watch_from = 0;
 }
 
 bool history_is_clean(struct sandbox *sb)
@@ -79,7 +93,8 @@ static void find_late(struct sandbox *sb, struct repository *r, char out[EXECUTI
         return;
     if (!h->settled)
         executions_pending(r, out);
-    else if (h->unseen[0] != '\0' && history_is_clean(sb))
+    /* One whose look has failed is not written down as pending. */
+    if (out[0] == '\0' && h->unseen[0] != '\0' && (!h->settled || history_is_clean(sb)))
         memcpy(out, h->unseen, EXECUTION_ID_SIZE);
 }
 

@@ -87,6 +87,7 @@ static int stop_once(struct sandbox *sb, struct error *err)
         return -1; /* what stands still cannot be asked to end */
     sandbox_hang_up(sb);
     sandbox_agent_close(sb);
+    history_drop_watch(sb);
     tunnels_close_idle(sb);
     return p->ops->stop(p, sb->id, STOP_GRACE_MS, err);
 }
@@ -95,6 +96,7 @@ static int remove_once(struct sandbox *sb, struct error *err)
 {
     struct provider *p = sb->owner->provider;
     sandbox_agent_close(sb);
+    history_drop_watch(sb);
     tunnels_close_idle(sb);
     return p->ops->remove(p, sb->id, err);
 }

@@ -102,6 +102,7 @@ void sandbox_lost(struct sandbox *sb, enum sandbox_status status, const char *wh
     sandbox_network_stopped(sb);
     tally_stopped(sb);
     sandbox_agent_close(sb);
+    history_drop_watch(sb);
     tunnels_close_idle(sb);
     sandbox_set_status(sb, status);
     sandbox_add_event(sb, "STOP", status == SANDBOX_FAILED ? "FAILURE" : "SUCCESS", why);

@@ -145,20 +145,34 @@ int transfer_next(struct file_transfer *t, int64_t timeout_ms, struct frame_head
     return ret_header->type == WIRE_ERROR ? wire_take_error(*ret_payload, err) : 0;
 }
 
-int transfer_take_fd(struct file_transfer *t, int *ret_fd, struct error *err)
+static int take_fd(struct file_transfer *t, int *fd, struct error *err)
 {
     unsigned char bytes[FRAME_HEADER_SIZE];
     struct frame_header header;
-    _cleanup_fd_ int fd = -1;
     if (t->in.len > t->used)
         return error_set(err, ERROR_UNAVAILABLE, "the sandbox sent more than it was asked for");
-    if (net_read_with_fd(t->loop, t->fd, bytes, sizeof(bytes), PROGRESS_MS, &fd, err) < 0 ||
+    if (net_read_with_fd(t->loop, t->fd, bytes, sizeof(bytes), PROGRESS_MS, fd, err) < 0 ||
         frame_header_decode(bytes, &header, err) < 0)
         return -1;
-    if (header.type != WIRE_OK || header.length != 0 || fd < 0)
+    if (header.type != WIRE_OK || header.length != 0 || *fd < 0)
         return transfer_unexpected(header.type, err);
-    *ret_fd = steal_fd(&fd);
     return 0;
+}
+
+int transfer_ask_fd(struct file_transfer *t, const struct wire_schema *schema, int *ret_fd,
+                    struct error *err)
+{
+    int fd = -1;
+    net_take_descriptors(t->fd, true);
+    int rc = transfer_send(t, schema, NULL, err);
+    if (rc == 0)
+        rc = take_fd(t, &fd, err);
+    net_take_descriptors(t->fd, false);
+    if (rc == 0)
+        *ret_fd = fd;
+    else if (fd >= 0)
+        net_close_foreign(fd);
+    return rc;
 }
 
 int transfer_answer(struct file_transfer *t, const struct wire_schema *schema, struct arena *arena,

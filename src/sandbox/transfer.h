@@ -33,7 +33,8 @@ int transfer_answer(struct file_transfer *t, const struct wire_schema *schema, s
 
 /* A WIRE_OK that a descriptor comes with, and nothing else: what one that has none says instead is
  * not read, so the connection ends here. *ret_fd can be anything. */
-int transfer_take_fd(struct file_transfer *t, int *ret_fd, struct error *err);
+int transfer_ask_fd(struct file_transfer *t, const struct wire_schema *schema, int *ret_fd,
+                    struct error *err);
 
 /* UNAVAILABLE: the sandbox sent something that makes no sense here. */
 int transfer_unexpected(uint16_t type, struct error *err);

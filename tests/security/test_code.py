@@ -2,7 +2,10 @@
 """Who may speak to an interpreter: the server, and nobody in the sandbox, whoever he is there."""
 
 import json
+import platform
 import threading
+
+import pytest
 
 KNOCK = """
 import os, socket, struct, sys
@@ -88,4 +91,37 @@ def test_a_flood_holds_nobody_up_and_ends_in_time(server, sandbox):
         runner.join(0.2)
     done = answers[0].json()
     assert done["error"]["name"] == "TimeoutError" and done["stdout"].startswith("here it comes\nxxx"), done["error"]
+    assert run(sandbox, "1 + 1")["text"] == "2"
+
+
+# Whoever closes this connection last waits for what nobody reads.
+LINGER = """
+import os, socket, struct
+channel = socket.socket(fileno=os.dup(display.__globals__["channel"].conn.fileno()))
+door = socket.create_server(("127.0.0.1", 0))
+late = socket.create_connection(door.getsockname())
+late.setblocking(False)
+try:
+    while True:
+        late.send(bytes(65536))
+except BlockingIOError:
+    pass
+late.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 3600))
+try:
+    socket.send_fds(channel, [struct.pack("<cI", b"O", 1) + b"x"], [late.fileno()])
+    said = "taken"
+except PermissionError:
+    said = "refused"
+    late.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+late.close()
+channel.close()
+said
+"""
+
+
+def test_descriptors_are_not_taken(server, sandbox):
+    if tuple(map(int, platform.release().split(".")[:2])) < (6, 16):
+        pytest.skip("this kernel cannot refuse descriptors (Linux 6.16 and later can)")
+    assert run(sandbox, LINGER)["text"] == "'refused'"
+    assert server.request("GET", "/health").status == 200
     assert run(sandbox, "1 + 1")["text"] == "2"
