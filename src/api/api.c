@@ -166,13 +166,12 @@ int api_handle(struct http_exchange *x, void *ctx, struct error *err)
     if (serve_host(x, api, dialect, err) == 0)
         return 0;
     http_can_tell(x, err); /* whichever shape its errors have */
-    observed_error(api, err);
+    record_failure(x, err);
     if (err->code == ERROR_INTERNAL)
         log_error("%s %s: %s", request->method, request->path, err->message);
     else
         log_debug("%s %s: %s: %s", request->method, request->path, error_name(err->code),
                   err->message);
-    record_error(x, err->code);
     if (err->code == ERROR_TOO_MANY_STREAMS && !http_started(x))
         http_set_header(x, "Retry-After", "%d", STREAM_RETRY_S);
     if (err->code == ERROR_TOO_MANY_ATTEMPTS && !http_started(x))

@@ -322,19 +322,14 @@ int record_exec(struct http_exchange *x, struct error *err)
                              ROUTE_CLASS_EXEC, err);
 }
 
-void record_error(struct http_exchange *x, enum error_code code)
-{
-    struct record *r = record_of(x);
-    if (r != NULL)
-        r->error = code;
-}
-
 void record_failure(struct http_exchange *x, const struct error *why)
 {
-    const struct record *r = record_of(x);
-    record_error(x, why->code);
-    if (r != NULL)
-        observed_error(r->api, why);
+    struct record *r = record_of(x);
+    if (r == NULL || r->failed)
+        return; /* a stream that could not tell its failure to the end fails by that, too */
+    r->failed = true;
+    r->error = why->code;
+    observed_error(r->api, why);
 }
 
 struct caller record_caller_of(const struct http_exchange *x)

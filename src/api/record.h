@@ -32,6 +32,7 @@ struct recorder { /* start from a zeroed struct */
     struct limits *limits;
     struct recorded_run *running; /* commands that no line has told of yet */
     unsigned left;                /* commands that outlive their requests */
+    bool left_told;               /* that they are too many has been said */
     struct command_witness witness;
     char prefix[RECORD_PREFIX_LEN + 1]; /* of ids of requests that have none */
     uint64_t requests;                  /* that were given one */
@@ -62,10 +63,8 @@ int record_box(struct http_exchange *x, const char *workspace, const char *sandb
 int record_stream(struct http_exchange *x, struct error *err);
 /* It is a WebSocket, and a message asks for a command: what a request for one would go through. */
 int record_exec(struct http_exchange *x, struct error *err);
-/* It failed, and this is why. */
-void record_error(struct http_exchange *x, enum error_code code);
-/* The same of a stream that has told its client why it ends: as an answer it is whole, so nobody
- * else hears of it. Counts it among the errors. */
+/* It failed, and this is why: counted among the errors, once. To be said where a stream tells its
+ * client why it ends, too: as an answer that is whole, and nobody else hears of it. */
 void record_failure(struct http_exchange *x, const struct error *why);
 /* Whose limits count for it. */
 struct caller record_caller_of(const struct http_exchange *x);

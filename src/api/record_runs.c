@@ -12,6 +12,7 @@
 
 #include "base/cleanup.h"
 #include "base/limits.h"
+#include "base/log.h"
 #include "base/timetext.h"
 #include "loop/co.h"
 
@@ -166,6 +167,10 @@ static void *command_left(void *ctx, void *token)
     struct recorder *recorder = ctx;
     struct recorded_run *run = token;
     if (recorder->left >= AUDIT_LEFT_MAX) {
+        if (!recorder->left_told)
+            log_warn("more than %d commands run that nobody waits for: their ends are not recorded",
+                     AUDIT_LEFT_MAX);
+        recorder->left_told = true;
         run->ended = true;
         if (run->told)
             recorded_run_told(run);

@@ -38,6 +38,7 @@ struct record {
     bool streamed;   /* its answer is one */
     bool told;       /* there is a line on it */
     bool left_out;   /* there will be none */
+    bool failed;     /* its failure is counted */
 };
 
 /* A command, until its end is known and told. In an arena of its own, and a small one: a request

@@ -199,7 +199,8 @@ static bool has_ended(int64_t expires_ms)
 
 static struct principal principal_of(const struct store_key *row)
 {
-    struct principal principal = {.scopes = row->scopes, .expires_ms = row->expires_ms};
+    struct principal principal = {
+        .scopes = row->scopes, .expires_ms = row->expires_ms, .key_expires_ms = row->expires_ms};
     memcpy(principal.name, row->name, sizeof(principal.name));
     memcpy(principal.workspace, row->workspace, sizeof(principal.workspace));
     memcpy(principal.key_id, row->id, sizeof(principal.key_id));
@@ -449,7 +450,9 @@ int auth_check_client(struct auth *auth, const char *id, const char *secret, con
 
 int64_t auth_gives_until_ms(const struct principal *by)
 {
-    int64_t ends_ms = by->expires_ms;
+    /* Who has a key's token can have the next one, unless it is for one sandbox. */
+    bool has_key = by->by_token && !by->by_jwt && by->sandbox[0] == '\0';
+    int64_t ends_ms = has_key ? by->key_expires_ms : by->expires_ms;
     if (by->issuer[0] == '\0')
         return ends_ms;
     /* In steps, so that those of one day are few that differ. */

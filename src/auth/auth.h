@@ -57,8 +57,9 @@ struct principal {
     char name[64]; /* of the key: createdBy */
     char workspace[64];
     unsigned scopes;
-    char key_id[16];    /* "" for anonymous */
-    int64_t expires_ms; /* of the key or token; 0: never */
+    char key_id[16];        /* "" for anonymous */
+    int64_t expires_ms;     /* of the key or token; 0: never */
+    int64_t key_expires_ms; /* of the key, also where a token of its is shown */
     bool by_token;
     bool by_jwt;                     /* of an outside issuer; key_id then stands for its subject */
     char issuer[ISSUER_TAG_LEN + 1]; /* which one; "": none has to do with it */

@@ -287,7 +287,8 @@ int v0_port_token(struct http_exchange *x, const struct route_params *params, vo
         return error_set(err, ERROR_CONFLICT,
                          "port %u is %s, and asks nobody for a token: set its access to \"token\"",
                          port, port_access_text(info.access));
-    int64_t ends_s = time_now_ms() / 1000 + seconds, own_s = call->principal.expires_ms / 1000;
+    int64_t ends_s = time_now_ms() / 1000 + seconds,
+            own_s = auth_gives_until_ms(&call->principal) / 1000;
     if (own_s != 0 && own_s < ends_s) /* it does not outlive what its maker shows */
         ends_s = own_s;
     struct token_claims claims = {
