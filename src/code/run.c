@@ -201,10 +201,12 @@ int code_run(struct code *code, const struct code_place *place, const struct cod
                         .listener = listener,
                         .ctx = ctx};
     sandboxes_is_paused(code->sandboxes, place->workspace, place->sandbox, &r.paused_ms);
-    if (run->execution == NULL)
+    if (run->execution == NULL) {
         history_run_begin(r.execution);
-    else
+    } else {
         snprintf(r.execution, sizeof(r.execution), "%s", run->execution);
+        history_run_told(code->sandboxes, place->workspace, place->sandbox, r.execution);
+    }
     int rc = carry_out(&r, err);
     const int64_t status = r.status;
     witness_code_end(code->sandboxes, seen, rc < 0 ? NULL : &status);

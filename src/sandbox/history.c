@@ -442,7 +442,10 @@ static void repack_if_due(struct sandbox *sb)
 static int refuse_large(struct sandbox *sb, struct error *err)
 {
     struct sandbox_history *h = sb->history;
-    if (h->bytes <= 2 * sb->owner->histories->repository_max)
+    uint64_t most = sb->owner->histories->repository_max;
+    /* One commit may be that large by itself: what helps then is the next one. */
+    bool just_packed = h->packed_bytes > 0 && h->bytes <= h->packed_bytes + most / 8;
+    if (h->bytes <= 2 * most || just_packed)
         return 0;
     repack_if_due(sb);
     return error_set(err, ERROR_LIMIT_EXCEEDED,
@@ -642,6 +645,14 @@ void history_run_started(struct sandbox *sb, const char *execution)
     if (h->open_count == HISTORY_OPEN_MAX)
         close_run(h, h->open[0]);
     snprintf(h->open[h->open_count++], EXECUTION_ID_SIZE, "%s", execution);
+}
+
+void history_run_told(struct sandboxes *s, const char *workspace, const char *name,
+                      const char *execution)
+{
+    struct sandbox *sb = sandbox_find(s, workspace, name, NULL);
+    if (sb != NULL && history_of(sb) != NULL)
+        history_remember(sb, execution, EXECUTION_PENDING);
 }
 
 void history_run_ended(struct sandbox *sb, const char *execution, bool dirty)

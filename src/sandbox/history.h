@@ -41,6 +41,11 @@ enum { EXECUTION_ID_SIZE = 24 }; /* with its NUL */
 /* A new execution's id. No sandbox, no I/O: that it exists is written down at its end. */
 void history_run_begin(char ret_execution[EXECUTION_ID_SIZE]);
 
+/* Somebody is told the id before its end: it is written down now, so that it means something
+ * whatever happens. */
+void history_run_told(struct sandboxes *s, const char *workspace, const char *name,
+                      const char *execution);
+
 /*
  * It has ended, and nobody has been told yet. `dirty`: something may have changed since the last
  * time that the files were looked at (the agent says so); they are compared, and what differs is
