@@ -76,8 +76,10 @@ bool history_seems_clean(struct sandboxes *s, const char *workspace, const char 
     struct sandbox *sb = sandbox_find(s, workspace, name, NULL);
     if (sb == NULL || history_of(sb) == NULL)
         return false;
-    sandbox_hold(sb);
     sb->history->wants_watch = true;
+    if (sb->history->watch_from != 1 + sb->agents)
+        return false; /* one look more, which takes the descriptor, and no question from then on */
+    sandbox_hold(sb);
     bool clean = history_is_clean(sb);
     sandbox_drop(sb);
     return clean;
