@@ -11,6 +11,7 @@ from .program import Failed
 
 START_SECONDS = 60
 STOP_SECONDS = 120
+GONE_SECONDS = 20
 
 
 def free_port():
@@ -91,13 +92,20 @@ class Server:
             return " | ".join(log.read().strip().splitlines()[-5:]) or "no message"
 
     def leaks(self):
-        """What `cella doctor --leaks` finds; empty when there is none."""
+        """What `cella doctor --leaks` finds; empty when there is none. What is just being deleted is on no list
+        any more, and goes."""
+        deadline = time.monotonic() + GONE_SECONDS
+        while (found := self._leaks()) and time.monotonic() < deadline:
+            time.sleep(0.2)
+        return found
+
+    def _leaks(self):
         done = subprocess.run([self.program, "doctor", "--leaks", "--data", self.data],
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                               check=False, timeout=120)
         if done.returncode == 0:
             return ""
-        return done.stdout.strip() or "exit status %d" % done.returncode
+        return ", ".join(done.stdout.strip().splitlines()) or "exit status %d" % done.returncode
 
     def agents(self):
         """The pids of this server's sandboxes' pid 1: first in a pid namespace, and in a cgroup that
