@@ -216,7 +216,7 @@ static int account(struct http_exchange *x, uint64_t len, struct error *err)
     if (x->state != ANSWER_STARTED)
         return error_set(err, ERROR_INTERNAL, "no answer has been started");
     if (x->cut)
-        return error_set(err, ERROR_UNAVAILABLE, "the client has gone");
+        return error_set(err, ERROR_CANCELLED, "the client has gone");
     x->sent += x->bodiless ? 0 : len;
     if (x->answer_left < 0)
         return 0;
@@ -297,7 +297,7 @@ int http_reply_pump(struct http_exchange *x, int from_fd, uint64_t len, struct e
                                         c->server->limits.body_timeout_ms, conn_wait_either, c, err)
                         : copy_from(x, from_fd, len, err)) != 0) {
         x->cut = true;
-        return c->gone ? error_set(err, ERROR_UNAVAILABLE, "the client has gone") : -1;
+        return c->gone ? error_set(err, ERROR_CANCELLED, "the client has gone") : -1;
     }
     return x->chunked ? send_text(x, "\r\n", 2, false, err) : 0;
 }

@@ -480,7 +480,7 @@ int conn_open(struct http_server *server, int fd, const char *peer, bool may_tls
 static int gone(struct http_conn *c, struct error *err)
 {
     c->gone = true;
-    return error_set(err, ERROR_UNAVAILABLE, "the client has gone");
+    return error_set(err, ERROR_CANCELLED, "the client has gone");
 }
 
 static int wait_for(struct http_conn *c, uint32_t events, int64_t timeout_ms, struct error *err)

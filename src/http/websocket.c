@@ -115,9 +115,11 @@ unsigned websocket_peer_code(const struct websocket *ws)
 
 /* --- sending --- */
 
-static int gone(struct error *err)
+/* A client that leaves is no failure of the server's; a server that does is one to its client. */
+static int gone(const struct websocket *ws, struct error *err)
 {
-    return error_set(err, ERROR_UNAVAILABLE, "the WebSocket's peer has gone");
+    return error_set(err, ws->is_client ? ERROR_UNAVAILABLE : ERROR_CANCELLED,
+                     "the WebSocket's peer has gone");
 }
 
 /* Writes it all. A frame that is left in the middle makes the rest of the connection useless. */
@@ -130,7 +132,7 @@ static int write_all(struct websocket *ws, struct iovec *iov, size_t count, stru
             continue;
         if (n < 0) {
             int rc =
-                errno == EAGAIN ? wait_for(ws, EPOLLOUT, HTTP_BODY_TIMEOUT_MS, err) : gone(err);
+                errno == EAGAIN ? wait_for(ws, EPOLLOUT, HTTP_BODY_TIMEOUT_MS, err) : gone(ws, err);
             if (rc == 0)
                 continue;
             ws->broken = true;
@@ -178,7 +180,7 @@ static int write_frame(struct websocket *ws, enum ws_opcode opcode, const void *
                        struct error *err)
 {
     if (ws->broken)
-        return gone(err);
+        return gone(ws, err);
     if (ws->is_client)
         return write_masked(ws, opcode, data, len, err);
     unsigned char head[WS_HEADER_MAX];
@@ -286,7 +288,7 @@ static ssize_t receive(struct websocket *ws, void *to, size_t len, struct error 
         if (n >= 0)
             return n;
         if (errno != EINTR && errno != EAGAIN)
-            return gone(err);
+            return gone(ws, err);
         if (errno == EAGAIN && wait_readable(ws, err) != 0)
             return -1;
     }
@@ -366,7 +368,7 @@ static int take_ping(struct websocket *ws, struct error *err)
         return 1;
     ws->sending = true;
     unlock(ws);
-    return ws->broken ? gone(err) : 1;
+    return ws->broken ? gone(ws, err) : 1;
 }
 
 /* 1: read on, or *ret_whole; else as websocket_read(). */
@@ -410,7 +412,7 @@ static int read_message(struct websocket *ws, struct error *err)
         else
             rc = (int)fill(ws, err);
         if (rc == 0 && !ws->ended) /* its end, without a Close */
-            return ws->close_sent ? 0 : gone(err);
+            return ws->close_sent ? 0 : gone(ws, err);
         if (rc <= 0 || whole)
             return rc < 0 ? -1 : rc;
     }

@@ -191,6 +191,7 @@ def test_a_terminal(place):
     found = wait_until(lines, 10, "both lines")
     assert any(one.get("command") == "(terminal)" and one["user"] == "root" for one in found), found
     assert all(one["key"] and one["sandbox"] == "audited" and one["status"] == 101 for one in found), found
+    assert [one.get("error") for one in found if one["phase"] == "end"] == ["CANCELLED"], "it left without a word"
     assert f"out-42-{mark}" not in place.log() and f"$((6*7))-{mark}" not in place.log()
 
 

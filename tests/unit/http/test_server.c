@@ -713,6 +713,7 @@ struct watched {
     int started;
     int cancelled;
     int finished;
+    int client;
 };
 
 static int serve_waiting(struct http_exchange *x, void *ctx, struct error *err)
@@ -773,6 +774,40 @@ static void vanished_client_cancels_the_handler(void **state)
     struct watched w = {0};
     fixture_run(serve_waiting, NULL, check_vanish, &w);
     assert_int_equal(w.cancelled, 3);
+}
+
+/* The client hangs up under the handler's hands: a write is what finds out, not the loop. */
+static int serve_to_nobody(struct http_exchange *x, void *ctx, struct error *err)
+{
+    struct fixture *f = ctx;
+    struct watched *w = f->data;
+    struct linger linger = {.l_onoff = 1}; /* a reset: the first write meets it */
+    int rc = http_reply_start(x, 200, NULL, -1, err);
+    setsockopt(w->client, SOL_SOCKET, SO_LINGER, &linger, sizeof(linger));
+    close(w->client);
+    for (int i = 0; i < 2 && rc == 0; i++)
+        rc = http_reply_write(x, "on", 2, err);
+    assert_int_equal(rc, -1);
+    assert_int_equal(err->code, ERROR_CANCELLED);
+    assert_int_equal(http_reply_write(x, "on", 2, err), -1);
+    assert_int_equal(err->code, ERROR_CANCELLED);
+    assert_false(http_can_tell(x, err));
+    w->finished++;
+    return -1;
+}
+
+static void check_nobody(struct fixture *f)
+{
+    struct watched *w = f->data;
+    w->client = raw_connect(f);
+    raw_sends(f, w->client, "GET / HTTP/1.1\r\nHost: x\r\n\r\n");
+    wait_until(f, &w->finished, 1);
+}
+
+static void writing_to_who_has_gone_is_no_failure(void **state)
+{
+    struct watched w = {0};
+    fixture_run(serve_to_nobody, NULL, check_nobody, &w);
 }
 
 static int serve_endless(struct http_exchange *x, void *ctx, struct error *err)
@@ -1094,6 +1129,7 @@ int main(void)
         cmocka_unit_test(large_bodies_stream),
         cmocka_unit_test(unread_body_holds_the_client_back),
         cmocka_unit_test(vanished_client_cancels_the_handler),
+        cmocka_unit_test(writing_to_who_has_gone_is_no_failure),
         cmocka_unit_test(client_that_does_not_read),
         cmocka_unit_test(shutdown_lets_requests_end),
         cmocka_unit_test(shutdown_with_half_a_body),
