@@ -20,8 +20,8 @@ def free_port():
         return probe.getsockname()[1]
 
 
-def await_answer(address, path, fields):
-    """Returns once a GET of the path is answered with 200."""
+def await_answer(address, path, fields, alive=lambda: True):
+    """Returns once a GET of the path is answered with 200. Whoever is not alive any more is not waited for."""
     deadline = time.monotonic() + START_SECONDS
     while True:
         connection = http.client.HTTPConnection(address, timeout=5)
@@ -33,7 +33,7 @@ def await_answer(address, path, fields):
             pass
         finally:
             connection.close()
-        if time.monotonic() > deadline:
+        if time.monotonic() > deadline or not alive():
             raise Failed("%s%s does not answer" % (address, path))
         time.sleep(0.02)
 
@@ -72,20 +72,10 @@ class Server:
         return () if "--overcommit" in self.options else ("--overcommit", "100000")
 
     def _await_health(self):
-        deadline = time.monotonic() + START_SECONDS
-        while True:
-            connection = http.client.HTTPConnection(self.address, timeout=5)
-            try:
-                connection.request("GET", "/health")
-                if connection.getresponse().status == 200:
-                    return
-            except (OSError, http.client.HTTPException):
-                pass
-            finally:
-                connection.close()
-            if self.process.poll() is not None or time.monotonic() > deadline:
-                raise Failed("the server does not start: " + self.last_lines())
-            time.sleep(0.02)
+        try:
+            await_answer(self.address, "/health", {}, lambda: self.process.poll() is None)
+        except Failed as error:
+            raise Failed("the server does not start: " + self.last_lines()) from error
 
     def last_lines(self):
         with open(self.log, encoding="utf-8", errors="replace") as log:

@@ -14,15 +14,6 @@
 
 #include "base/slice.h"
 
-static struct slice trim(struct slice text)
-{
-    while (text.len > 0 && (text.data[0] == ' ' || text.data[0] == '\t'))
-        text = (struct slice){text.data + 1, text.len - 1};
-    while (text.len > 0 && (text.data[text.len - 1] == ' ' || text.data[text.len - 1] == '\t'))
-        text.len--;
-    return text;
-}
-
 int proxies_add(struct proxies *proxies, const char *text, struct error *err)
 {
     struct proxies all = *proxies;
@@ -31,7 +22,8 @@ int proxies_add(struct proxies *proxies, const char *text, struct error *err)
         if (all.count == TRUSTED_PROXIES_MAX)
             return error_set(err, ERROR_LIMIT_EXCEEDED, "there are more than %d",
                              TRUSTED_PROXIES_MAX);
-        if (net_prefix_parse(trim((struct slice){text, len}), &all.items[all.count++], err) < 0)
+        if (net_prefix_parse(slice_trim((struct slice){text, len}), &all.items[all.count++], err) <
+            0)
             return -1;
         text += len + (text[len] == ',');
     }
@@ -128,7 +120,7 @@ static bool cut_last(struct slice *rest, char by, struct slice *ret_item)
         return false;
     while (start > 0 && (quoted || rest->data[start - 1] != by))
         quoted ^= rest->data[--start] == '"';
-    *ret_item = trim((struct slice){rest->data + start, rest->len - start});
+    *ret_item = slice_trim((struct slice){rest->data + start, rest->len - start});
     *rest = start == 0 ? (struct slice){NULL, 0} : (struct slice){rest->data, start - 1};
     return true;
 }

@@ -114,6 +114,15 @@ void buf_addf(struct buf *b, const char *fmt, ...)
     va_end(args);
 }
 
+void buf_add_double(struct buf *b, double value)
+{
+    char text[40];
+    snprintf(text, sizeof(text), "%.15g", value);
+    if (strtod(text, NULL) != value)
+        snprintf(text, sizeof(text), "%.17g", value);
+    buf_adds(b, text);
+}
+
 void buf_consume(struct buf *b, size_t n)
 {
     if (n == 0)

@@ -41,6 +41,8 @@ void buf_add(struct buf *b, const void *data, size_t len);
 void buf_adds(struct buf *b, const char *str);
 void buf_addc(struct buf *b, char c);
 void buf_addf(struct buf *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* A finite number, as short as it can be without meaning another one. */
+void buf_add_double(struct buf *b, double value);
 void buf_vaddf(struct buf *b, const char *fmt, va_list args);
 
 /* Makes room for `extra` bytes and returns where they go; NULL (and `failed`) past the maximum.

@@ -22,6 +22,16 @@ static inline bool slice_eq(struct slice a, struct slice b)
     return a.len == b.len && (a.len == 0 || memcmp(a.data, b.data, a.len) == 0);
 }
 
+/* Without blanks and tabs at either end. */
+static inline struct slice slice_trim(struct slice text)
+{
+    while (text.len > 0 && (text.data[0] == ' ' || text.data[0] == '\t'))
+        text = (struct slice){text.data + 1, text.len - 1};
+    while (text.len > 0 && (text.data[text.len - 1] == ' ' || text.data[text.len - 1] == '\t'))
+        text.len--;
+    return text;
+}
+
 /*
  * A list of strings in one piece, each with its NUL, as in /proc/PID/environ. It can be
  * sent, stored and walked without an allocation:

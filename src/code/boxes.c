@@ -131,12 +131,8 @@ void context_unlock(struct context *c)
         co_cond_wake(&c->free);
 }
 
-void code_stop(struct code *code)
+static void forget_all(struct code *code)
 {
-    code->stopping = true;
-    while (code->drains > 0)
-        if (co_cond_wait(code->loop, &code->drained, -1, NULL) < 0)
-            break;
     struct box *box, *next;
     HASH_ITER(by_id, code->boxes, box, next)
     {
@@ -147,18 +143,20 @@ void code_stop(struct code *code)
     }
 }
 
+void code_stop(struct code *code)
+{
+    code->stopping = true;
+    while (code->drains > 0)
+        if (co_cond_wait(code->loop, &code->drained, -1, NULL) < 0)
+            break;
+    forget_all(code);
+}
+
 void code_free(struct code *code)
 {
     if (code == NULL)
         return;
-    struct box *box, *next;
-    HASH_ITER(by_id, code->boxes, box, next)
-    {
-        box->refs++;
-        while (box->contexts != NULL)
-            context_forget(box->contexts);
-        box_unref(box);
-    }
+    forget_all(code);
     free(code);
 }
 

@@ -36,22 +36,13 @@ static bool equals(struct slice text, const char *lower)
     return text.len == strlen(lower) && strncasecmp(text.data, lower, text.len) == 0;
 }
 
-static struct slice trim(struct slice text)
-{
-    while (text.len > 0 && (text.data[0] == ' ' || text.data[0] == '\t'))
-        text = (struct slice){text.data + 1, text.len - 1};
-    while (text.len > 0 && (text.data[text.len - 1] == ' ' || text.data[text.len - 1] == '\t'))
-        text.len--;
-    return text;
-}
-
 /* Takes the next item of a list that is separated by commas. */
 static bool next_item(struct slice *list, struct slice *ret_item)
 {
     while (list->len > 0) {
         const char *comma = memchr(list->data, ',', list->len);
         size_t len = comma == NULL ? list->len : (size_t)(comma - list->data);
-        *ret_item = trim((struct slice){list->data, len});
+        *ret_item = slice_trim((struct slice){list->data, len});
         len += comma != NULL;
         *list = (struct slice){list->data + len, list->len - len};
         if (ret_item->len > 0)
@@ -164,7 +155,7 @@ static int read_field(struct http_head *head, struct slice line, struct error *e
         if ((c < ' ' && c != '\t') || c == 0x7f)
             return bad(err, "a field of the request holds a control character");
     }
-    head->fields[head->count++] = (struct http_head_field){name, trim(value)};
+    head->fields[head->count++] = (struct http_head_field){name, slice_trim(value)};
     return 0;
 }
 

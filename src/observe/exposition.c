@@ -9,8 +9,6 @@
 
 #include <inttypes.h>
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
@@ -29,18 +27,13 @@ static void add_escaped(struct buf *out, const char *text, bool quotes)
             buf_addc(out, *text);
 }
 
-/* As short as it can be without meaning another number. */
 static void add_number(struct buf *out, double value)
 {
-    char text[40];
     if (isnan(value) || isinf(value)) {
         buf_adds(out, isnan(value) ? "NaN" : value > 0 ? "+Inf" : "-Inf");
         return;
     }
-    snprintf(text, sizeof(text), "%.15g", value);
-    if (strtod(text, NULL) != value)
-        snprintf(text, sizeof(text), "%.17g", value);
-    buf_adds(out, text);
+    buf_add_double(out, value);
 }
 
 static void add_family(struct meter_sink *sink, const struct meter_family *family)

@@ -10,8 +10,6 @@
 
 #include <inttypes.h>
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
@@ -166,16 +164,12 @@ static void add_number(struct buf *out, uint64_t number)
 static void add_double(struct buf *out, uint64_t bits)
 {
     double value;
-    char text[40];
     memcpy(&value, &bits, sizeof(value));
     if (!isfinite(value)) {
         buf_adds(out, isnan(value) ? "\"NaN\"" : value > 0 ? "\"Infinity\"" : "\"-Infinity\"");
         return;
     }
-    snprintf(text, sizeof(text), "%.15g", value);
-    if (strtod(text, NULL) != value)
-        snprintf(text, sizeof(text), "%.17g", value);
-    buf_adds(out, text);
+    buf_add_double(out, value);
 }
 
 static bool fits(const struct json_member *member, const struct pb_field *field)

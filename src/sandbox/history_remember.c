@@ -57,7 +57,7 @@ void history_remember(struct sandbox *sb, const char *execution, const char *com
     struct journal *journal = &sb->owner->histories->journal;
     char text[EXECUTION_LINE_SIZE];
     struct error err;
-    if (sb->gone || sb->status == SANDBOX_DELETING || history_of(sb) == NULL)
+    if (history_of(sb) == NULL)
         return;
     struct slice line = {text, execution_line(text, execution, commit, time_now_ms())};
     if (journal_add(journal, sb->id, line, &err) < 0)

@@ -62,7 +62,14 @@ struct sandbox_history *history_made(struct sandbox *sb);
  * is held. */
 int history_lock(struct sandbox *sb, struct error *err);
 void history_unlock(struct sandbox *sb);
+/* The two halves of that: waits for what is to be looked into, now; and takes it as it is. */
+int history_hurry(struct sandbox *sb, struct error *err);
+int history_take(struct sandbox *sb, struct error *err);
 
+/* It is being deleted: what was written now would be there for good. */
+bool history_is_going(const struct sandbox *sb);
+/* What it keeps, or would. */
+const struct history_rules *history_rules_of(const struct sandbox *sb);
 /* The patterns that it leaves out as things are. */
 struct slice history_ignore_of(const struct sandbox *sb, struct arena *arena);
 
@@ -75,6 +82,16 @@ int history_commit_now(struct sandbox *sb, struct repository *r, const char *exe
                        const char *message, bool even_empty, struct arena *arena,
                        struct manifest *ret_manifest, struct history_committed *ret_committed,
                        struct error *err);
+
+/* That did not come off: counted, and not tried again at every command's end. */
+void history_failed(struct sandbox *sb, const struct error *err);
+
+/* Packs that are many, or too much, are made one, behind everybody's back. */
+void history_repack_if_due(struct sandbox *sb);
+/* LIMIT_EXCEEDED when that has to be done first. */
+int history_refuse_large(struct sandbox *sb, struct error *err);
+/* Whoever clears the repository up, or away, is alone with it. */
+int history_stop_packer(struct sandbox *sb, struct error *err);
 
 /* With the lock, for who asks: what was changed without a sign of it becomes a commit of the last
  * execution. What goes wrong is logged. */

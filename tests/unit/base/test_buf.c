@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 #include "base/buf.h"
+#include "base/cleanup.h"
+#include "base/slice.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -99,9 +101,31 @@ static void test_consume(void **state)
     buf_release(&b);
 }
 
+static void test_doubles(void **state)
+{
+    _cleanup_buf_ struct buf b = BUF_INIT(1000);
+    static const double values[] = {0, 1, -2.5, 0.1, 1.0 / 3, 1e300, 123456789012345680.0};
+    for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++) {
+        buf_clear(&b);
+        buf_add_double(&b, values[i]);
+        assert_true(strtod(b.data, NULL) == values[i]);
+    }
+    buf_clear(&b);
+    buf_add_double(&b, 0.1);
+    assert_string_equal(b.data, "0.1");
+}
+
+static void test_trimmed_slices(void **state)
+{
+    assert_true(slice_eq(slice_trim(slice_of(" \ta b\t ")), slice_of("a b")));
+    assert_true(slice_eq(slice_trim(slice_of(" \t")), slice_of("")));
+    assert_true(slice_eq(slice_trim(slice_of("")), slice_of("")));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_doubles), cmocka_unit_test(test_trimmed_slices),
         cmocka_unit_test(test_empty),   cmocka_unit_test(test_append),
         cmocka_unit_test(test_maximum), cmocka_unit_test(test_reserve),
         cmocka_unit_test(test_consume),

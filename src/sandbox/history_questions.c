@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* What can be asked of a history: the list of its commits, and what differs between two of them. */
+
+#include <string.h>
+
+#include "base/limits.h"
+#include "loop/co.h"
+#include "sandbox/history_look.h"
+#include "sandbox/history_state.h"
+#include "sandbox/processes.h"
+
+enum { PROCESSES_LOOKED_AT = 512 }; /* of those that nobody waits for */
+
+/* Those that nobody has waited for, and that have ended since. */
+static void close_open_runs(struct sandbox *sb)
+{
+    struct agent_process *items;
+    size_t count;
+    if (sb->history->open_count == 0 || sb->status != SANDBOX_RUNNING)
+        return;
+    struct arena *arena = arena_new();
+    if (sandbox_process_list(sb->owner, sb->workspace, sb->id, arena, &items, &count, NULL) == 0)
+        for (size_t i = 0; i < count && i < PROCESSES_LOOKED_AT; i++)
+            history_process_seen(sb, &items[i]);
+    arena_free(arena);
+}
+
+static int being_deleted(const struct sandbox *sb, struct error *err)
+{
+    return error_set(err, ERROR_SANDBOX_NOT_FOUND, "sandbox \"%s\" is being deleted", sb->name);
+}
+
+/* Who only reads is in nobody's way, not even of a delete: then what git says of a repository that
+ * goes is no word about the sandbox. */
+static int end_question(const struct sandbox *sb, int rc, struct error *err)
+{
+    return rc < 0 && history_is_going(sb) ? being_deleted(sb, err) : rc;
+}
+
+int history_begin_question(struct sandbox *sb, struct repository *ret_repository, struct error *err)
+{
+    close_open_runs(sb);
+    if (history_lock(sb, err) < 0)
+        return -1;
+    if (history_is_going(sb)) {
+        history_unlock(sb);
+        return being_deleted(sb, err);
+    }
+    history_write_list(sb);
+    if (history_open_repository(sb, ret_repository, err) < 0) {
+        history_unlock(sb);
+        return -1;
+    }
+    int rc = 0;
+    if (ret_repository->head[0] == '\0' && sb->status == SANDBOX_RUNNING) {
+        struct history_committed committed;
+        struct arena *arena = arena_new();
+        _cleanup_manifest_ struct manifest m;
+        history_manifest_init(&m);
+        rc = history_commit_now(sb, ret_repository, NULL, NULL, false, arena, &m, &committed, err);
+        arena_free(arena);
+    } else if (ret_repository->head[0] == '\0') {
+        rc = repository_make(ret_repository, err);
+        if (rc == 0)
+            rc = history_commit_nothing(ret_repository, err);
+        memcpy(sb->history->head, ret_repository->head, GIT_NAME_SIZE);
+    }
+    if (rc < 0) {
+        repository_close(ret_repository);
+        history_unlock(sb);
+    } else {
+        history_catch_up(sb, ret_repository);
+    }
+    return rc;
+}
+
+int history_list(struct sandboxes *s, const char *workspace, const char *name, size_t limit,
+                 size_t offset, struct arena *arena, struct history_page *ret_page,
+                 struct error *err)
+{
+    _cleanup_repository_ struct repository r = {.folder_fd = -1, .fd = -1};
+    struct sandbox *sb = NULL;
+    if (history_find(s, workspace, name, &sb, err) < 0)
+        return -1;
+    int rc = history_begin_question(sb, &r, err);
+    if (rc == 0) {
+        /* Commits do not change. */
+        history_unlock(sb);
+        rc = end_question(sb, repository_log(&r, limit, offset, arena, ret_page, err), err);
+    }
+    sandbox_drop(sb);
+    return rc;
+}
+
+static int diff_executions(struct repository *r, const char *from, const char *to,
+                           struct arena *arena, struct history_diff *ret_diff, struct error *err)
+{
+    char ids[2][EXECUTION_ID_SIZE], commits[2][GIT_NAME_SIZE];
+    if (to == NULL) {
+        memcpy(commits[1], r->head, GIT_NAME_SIZE);
+        if (repository_execution_of(r, r->head, ids[1], err) < 0)
+            return -1;
+    } else if (execution_normalize(to, ids[1], err) < 0 ||
+               repository_resolve(r, ids[1], commits[1], err) < 0) {
+        return -1;
+    }
+    if (from == NULL) {
+        if (repository_parent(r, commits[1], commits[0], err) < 0 ||
+            repository_execution_of(r, commits[0], ids[0], err) < 0)
+            return -1;
+    } else if (execution_normalize(from, ids[0], err) < 0 ||
+               repository_resolve(r, ids[0], commits[0], err) < 0) {
+        return -1;
+    }
+    struct history_diff diff = {.from = arena_strdup(arena, ids[0]),
+                                .to = arena_strdup(arena, ids[1])};
+    if (repository_diff(r, commits[0], commits[1], arena, &diff, err) < 0)
+        return -1;
+    *ret_diff = diff;
+    return 0;
+}
+
+static int diff_in_turn(struct sandboxes *s, struct repository *r, const char *from, const char *to,
+                        struct arena *arena, struct history_diff *ret_diff, struct error *err)
+{
+    struct histories *all = s->histories;
+    while (all->diffs >= HISTORY_DIFFS_MAX)
+        if (co_cond_wait(s->loop, &all->diff_made, -1, err) < 0)
+            return -1;
+    all->diffs++;
+    int rc = diff_executions(r, from, to, arena, ret_diff, err);
+    all->diffs--;
+    co_cond_wake_all(&all->diff_made);
+    return rc;
+}
+
+int history_diff(struct sandboxes *s, const char *workspace, const char *name, const char *from,
+                 const char *to, struct arena *arena, struct history_diff *ret_diff,
+                 struct error *err)
+{
+    _cleanup_repository_ struct repository r = {.folder_fd = -1, .fd = -1};
+    char ignored_id[EXECUTION_ID_SIZE];
+    struct sandbox *sb = NULL;
+    if ((from != NULL && execution_normalize(from, ignored_id, err) < 0) ||
+        (to != NULL && execution_normalize(to, ignored_id, err) < 0) ||
+        history_find(s, workspace, name, &sb, err) < 0)
+        return -1;
+    int rc = history_begin_question(sb, &r, err);
+    if (rc == 0) {
+        history_unlock(sb);
+        rc = end_question(sb, diff_in_turn(s, &r, from, to, arena, ret_diff, err), err);
+    }
+    sandbox_drop(sb);
+    return rc;
+}
