@@ -9,9 +9,11 @@
 #include "http/websocket.h"
 
 #include <errno.h>
+#include <linux/sockios.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/ioctl.h>
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
@@ -260,7 +262,18 @@ int websocket_close(struct websocket *ws, enum ws_close_code code, const char *r
 
 /* --- receiving --- */
 
-/* Waits for bytes, with a ping when there are none for long. */
+/* Whether the peer takes what it is sent, as far as the kernel knows. While somebody is sending,
+ * that one finds out (write_all()); after that it shows in what is still on the way. */
+static bool takes_bytes(struct websocket *ws)
+{
+    int before = ws->on_the_way;
+    if (ioctl(ws->fd, SIOCOUTQ, &ws->on_the_way) < 0)
+        ws->on_the_way = 0;
+    return ws->sending || ws->on_the_way < before;
+}
+
+/* Waits for bytes, with a ping when there are none for long. A peer that reads slowly gets to a
+ * ping only behind all that was sent before it, so it has time for as long as it reads. */
 static int wait_readable(struct websocket *ws, struct error *err)
 {
     struct error why = {0};
@@ -268,13 +281,13 @@ static int wait_readable(struct websocket *ws, struct error *err)
     int64_t timeout_ms = closing ? WEBSOCKET_CLOSE_MS : ws->ping_ms;
     if (wait_for(ws, EPOLLIN, timeout_ms, &why) == 0)
         return 0;
+    if (why.code == ERROR_TIMEOUT && !closing && takes_bytes(ws))
+        return 0;
     if (why.code != ERROR_TIMEOUT || closing || ws->pinged)
         return error_set(err, why.code, "%s",
                          why.code == ERROR_TIMEOUT ? "the WebSocket's peer does not answer"
                                                    : why.message);
     ws->pinged = true;
-    if (ws->sending) /* bytes are under way to it: whoever sends them will find out */
-        return 0;
     return send_frame(ws, WS_PING, NULL, 0, err);
 }
 

@@ -44,8 +44,9 @@ struct websocket {
     unsigned char control[WS_CONTROL_MAX]; /* a control frame's payload */
     unsigned control_len;
     int64_t ping_ms;
-    bool pinged; /* and nothing has come since */
-    bool ended;  /* nothing more will be read */
+    bool pinged;    /* and nothing has come since */
+    int on_the_way; /* bytes that were sent and not taken, when it was last asked */
+    bool ended;     /* nothing more will be read */
     unsigned peer_code;
 };
 

@@ -9,7 +9,7 @@
 #include "http/websocket.h"
 #include "loop/task.h"
 
-enum { BIG = 900 * 1000, FLOOD = 2000 };
+enum { BIG = 900 * 1000, FLOOD = 2000, SLOW = 12 << 20 };
 
 static const char *const protocols[] = {"best", "good", NULL};
 
@@ -361,6 +361,58 @@ static void test_silence(void **state)
     fixture_run(serve_impatiently, NULL, keep_silent, NULL);
 }
 
+static void send_slowly_read(void *arg)
+{
+    char *data = calloc(1, SLOW);
+    websocket_send(arg, WS_BINARY, data, SLOW, NULL);
+    free(data);
+}
+
+static int serve_slow_reader(struct http_exchange *x, void *ctx, struct error *err)
+{
+    struct fixture *f = ctx;
+    struct websocket_options options = {.ping_ms = 100};
+    struct websocket *ws = NULL;
+    struct error why = {0};
+    struct task out = {0};
+    if (websocket_accept(x, &options, &ws, err) != 0)
+        return -1;
+    assert_int_equal(task_start(http_loop(x), &out, send_slowly_read, ws, err), 0);
+    f->count = echo(ws, &why) < 0 ? (int)why.code : -1;
+    task_stop(&out);
+    websocket_free(ws);
+    return 0;
+}
+
+/* One that reads slowly and says nothing is alive: it would find a ping behind all the rest. */
+static void read_slowly(struct fixture *f)
+{
+    char piece[16384];
+    int small = 4 * sizeof(piece);
+    size_t left = SLOW;
+    f->count = 0;
+    int fd = raw_connect(f);
+    setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &small, sizeof(small));
+    raw_sends(f, fd, ASK(KEY VERSION));
+    raw_expect(f, fd, "\r\n\r\n");
+    while (left > sizeof(piece)) {
+        ssize_t n = net_read(f->loop, fd, piece, sizeof(piece), 10000, NULL);
+        assert_true(n > 0);
+        assert_int_equal(f->count, 0);
+        left -= (size_t)n;
+        co_sleep(f->loop, 1, NULL);
+    }
+    close(fd);
+    for (int i = 0; i < 1000 && f->count == 0; i++)
+        co_sleep(f->loop, 10, NULL);
+    assert_int_equal(f->count, ERROR_CANCELLED);
+}
+
+static void test_slow_reader(void **state)
+{
+    fixture_run(serve_slow_reader, NULL, read_slowly, NULL);
+}
+
 /* --- a plain upgrade --- */
 
 static int serve_raw(struct http_exchange *x, void *ctx, struct error *err)
@@ -410,7 +462,7 @@ int main(void)
         cmocka_unit_test(test_server_closes), cmocka_unit_test(test_shutdown),
         cmocka_unit_test(test_handshakes),    cmocka_unit_test(test_talks),
         cmocka_unit_test(test_silence),       cmocka_unit_test(test_vanish),
-        cmocka_unit_test(test_upgrade),
+        cmocka_unit_test(test_upgrade),       cmocka_unit_test(test_slow_reader),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
