@@ -196,6 +196,23 @@ def test_detaching_from_a_flood(connect, shared_sandbox):
     s.await_("a2", "exit")
 
 
+def test_detaching_before_it_has_started(connect, shared_sandbox):
+    """Either it has not, and goes on as if nothing had been said, or the client is told that it hears no more."""
+    s, followed = connect(), []
+    for turn in range(20):
+        name = f"a{turn}"
+        s.send(type="start", id=name, command=f"touch /tmp/early-{turn}; while [ ! -e /tmp/early ]; do sleep 0.1; done")
+        s.send(type="detach", id=name)
+        last = s.await_(name, lambda message: message["type"] in ("detached", "error"))
+        if last["type"] == "error":
+            assert last["code"] == "CONFLICT" and not last.get("ended"), last
+            followed.append(name)
+    wait_until(lambda: shared_sandbox.run("ls /tmp/early-* | wc -l") == "20", 30, "the commands")
+    shared_sandbox.run("touch /tmp/early")
+    for name in followed:
+        assert s.await_(name, "exit")["exitCode"] == 0
+
+
 # --- going on, and many readers ---
 
 def test_going_on_after_a_lost_connection(connect):

@@ -367,6 +367,8 @@ static void end_tasks(struct exec_stream *s, bool gently)
 
 int exec_stream_detach(struct exec_stream *s, struct error *err)
 {
+    if (!s->ended && check_started(s, err) < 0)
+        return -1;
     end_tasks(s, true);
     if (s->ended && s->pid[0] == '\0')
         return 0;

@@ -80,10 +80,11 @@ static int open_stream(struct session *session, const struct exec_ask_message *m
 
 static int detach(struct exec_stream **stream, struct error *err)
 {
-    int rc = exec_stream_detach(*stream, err);
+    if (exec_stream_detach(*stream, err) < 0)
+        return -1;
     exec_stream_free(*stream, true);
     *stream = NULL;
-    return rc;
+    return 0;
 }
 
 static int serve_stream(struct session *session, const struct exec_ask_message *m, bool *ret_ended,
