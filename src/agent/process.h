@@ -104,6 +104,9 @@ int process_exec(struct agent *agent, struct connection *connection, uint32_t id
 struct process *process_find(struct agent *agent, uint64_t pid, const char *name,
                              struct error *err);
 
+/* By what cellad calls it; NULL: there is none. */
+struct process *process_find_execution(struct agent *agent, const char *execution);
+
 /* The first process after a place in the table (0: the first of all). */
 struct process *process_after(struct agent *agent, uint64_t sequence);
 

@@ -64,6 +64,14 @@ struct process *process_find(struct agent *agent, uint64_t pid, const char *name
     return NULL;
 }
 
+struct process *process_find_execution(struct agent *agent, const char *execution)
+{
+    for (struct process *p = agent->processes; p != NULL; p = p->next)
+        if (!p->failed && strcmp(p->execution, execution) == 0)
+            return p;
+    return NULL;
+}
+
 struct process *process_after(struct agent *agent, uint64_t sequence)
 {
     for (struct process *p = agent->processes; p != NULL; p = p->next)

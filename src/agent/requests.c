@@ -37,7 +37,10 @@ static int handle_wait(struct agent *agent, const struct request *request, const
                        struct error *err)
 {
     const struct agent_ref *ref = msg;
-    struct process *process = process_find(agent, ref->pid, ref->name, err);
+    struct process *process =
+        ref->execution != NULL ? process_find_execution(agent, ref->execution) : NULL;
+    if (process == NULL)
+        process = process_find(agent, ref->pid, ref->name, err);
     if (process == NULL)
         return -1;
     return process_add_waiter(agent, process, WAIT_END, request->connection, request->id, err);

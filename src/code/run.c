@@ -15,6 +15,7 @@
 #include "base/limits.h"
 #include "code/running.h"
 #include "observe/meters.h"
+#include "sandbox/observed.h"
 #include "sandbox/witness.h"
 
 /* --- runs that nobody listens to any more --- */
@@ -69,11 +70,14 @@ static void abandon(struct running *r)
 
 /* --- */
 
-static void count_run(struct meters *meters, const struct running *r, int rc, uint64_t begun)
+static void count_run(const struct running *r, int rc, uint64_t begun, const struct error *why)
 {
+    struct meters *meters = loop_meters(r->c->code->loop);
     bool late = running_timed_out(r);
-    if (rc < 0) /* somebody left, or the kernel is gone */
+    if (rc < 0) {
+        execution_failed(r->c->code->loop, why);
         return;
+    }
     if (late)
         meter_count(meters, METER_TIMEOUT_EXECUTION);
     meter_count(meters, late        ? METER_COMMAND_TIMED_OUT
@@ -86,13 +90,12 @@ static void count_run(struct meters *meters, const struct running *r, int rc, ui
 static int carry_out(struct running *r, struct error *err)
 {
     struct context *c = r->c;
-    struct loop *loop = c->code->loop;
     uint64_t begun = meter_now();
     kernel_begin(c);
     r->arena = arena_new();
     int rc = running_attend(r, err);
     if (!r->follow)
-        count_run(loop_meters(loop), r, rc, begun);
+        count_run(r, rc, begun, err);
     arena_free(r->arena);
     if (rc < 0 && kernel_connected(c) && !c->code->stopping) {
         abandon(r);
@@ -187,6 +190,7 @@ int code_run(struct code *code, const struct code_place *place, const struct cod
                               c->language->name, run->code);
     if (begin(c, place, run, &number, err) < 0) {
         witness_code_end(code->sandboxes, seen, NULL);
+        execution_failed(code->loop, err);
         context_unlock(c);
         return -1;
     }

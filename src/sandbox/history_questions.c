@@ -17,7 +17,7 @@ static void close_open_runs(struct sandbox *sb)
 {
     struct agent_process *items;
     size_t count;
-    if (sb->history->open_count == 0 || sb->status != SANDBOX_RUNNING)
+    if (sb->history->open.count == 0 || sb->status != SANDBOX_RUNNING)
         return;
     struct arena *arena = arena_new();
     if (sandbox_process_list(sb->owner, sb->workspace, sb->id, arena, &items, &count, NULL) == 0)

@@ -34,26 +34,84 @@ static int open_or_fail(struct sandbox *sb, struct repository *r, struct error *
     return -1;
 }
 
+/* ---- executions that are not looked into at once ---- */
+
+/* The oldest goes where there is no room; it is pending, and found by its time. */
+static void list_add(struct execution_list *list, const char *execution)
+{
+    if (list->count == HISTORY_OPEN_MAX)
+        memmove(list->ids[0], list->ids[1], --list->count * EXECUTION_ID_SIZE);
+    snprintf(list->ids[list->count++], EXECUTION_ID_SIZE, "%s", execution);
+}
+
+static bool list_has(const struct execution_list *list, const char *execution, unsigned *ret_place)
+{
+    for (unsigned i = 0; i < list->count; i++)
+        if (strcmp(list->ids[i], execution) == 0) {
+            *ret_place = i;
+            return true;
+        }
+    return false;
+}
+
+static bool list_remove(struct execution_list *list, const char *execution)
+{
+    unsigned i;
+    if (!list_has(list, execution, &i))
+        return false;
+    list->count--;
+    memmove(list->ids + i, list->ids + i + 1, (list->count - i) * EXECUTION_ID_SIZE);
+    return true;
+}
+
+static void add_ended(struct sandbox *sb, const char *execution)
+{
+    struct sandbox_history *h = sb->history;
+    history_remember(sb, execution, EXECUTION_PENDING);
+    if (h->ended.count == HISTORY_OPEN_MAX && h->looked_into > 0)
+        h->looked_into--;
+    list_add(&h->ended, execution);
+}
+
+/* A look that began after their end has found what they left, whoever it was for. */
+static void settle_ended(struct sandbox *sb, const char *commit)
+{
+    struct sandbox_history *h = sb->history;
+    for (unsigned i = 0; i < h->looked_into; i++)
+        history_remember(sb, h->ended.ids[i], commit);
+    h->ended.count -= h->looked_into;
+    memmove(h->ended.ids, h->ended.ids + h->looked_into, h->ended.count * EXECUTION_ID_SIZE);
+}
+
+/* ---- looks ---- */
+
 /* With the lock. */
 static void look_into(struct sandbox *sb, const char *execution)
 {
     _cleanup_repository_ struct repository r = {.folder_fd = -1, .fd = -1};
     _cleanup_manifest_ struct manifest m;
+    struct sandbox_history *h = sb->history;
     struct history_committed committed = {0};
     struct error err = {0};
     struct arena *arena = arena_new();
     history_manifest_init(&m);
-    if (sb->gone || sb->status != SANDBOX_RUNNING)
-        sb->history->settled = false;
-    else if (open_or_fail(sb, &r, &err) < 0 ||
-             history_commit_now(sb, &r, execution, HISTORY_MESSAGE, false, arena, &m, &committed,
-                                &err) < 0) {
+    list_remove(&h->ended, execution);
+    h->looked_into = h->ended.count;
+    if (sb->gone || sb->status != SANDBOX_RUNNING) {
+        h->settled = false;
+        if (!sb->gone)
+            add_ended(sb, execution);
+    } else if (open_or_fail(sb, &r, &err) < 0 ||
+               history_commit_now(sb, &r, execution, HISTORY_MESSAGE, false, arena, &m, &committed,
+                                  &err) < 0) {
         if (sb->status == SANDBOX_RUNNING && !sb->gone)
             log_warn("sandbox %s: history: %s", sb->id, err.message);
-        history_remember(sb, execution, EXECUTION_PENDING);
+        add_ended(sb, execution);
     } else {
         history_remember(sb, execution, r.head);
+        settle_ended(sb, r.head);
     }
+    h->looked_into = 0;
     arena_free(arena);
 }
 
@@ -66,6 +124,8 @@ struct look {
     unsigned refs;
     struct co_cond ended;
 };
+
+static void look_soon(struct sandbox *sb);
 
 static void look_drop(struct look *look)
 {
@@ -93,6 +153,9 @@ static void look(void *arg)
     l->done = true;
     co_cond_wake_all(&l->ended);
     look_drop(l);
+    /* Those that ended while it looked: it may have been too early for them. */
+    if (sb->history->settled && sb->history->ended.count > 0)
+        look_soon(sb);
     sandbox_drop(sb);
     if (--s->drivers == 0)
         co_cond_wake_all(&s->idle);
@@ -123,21 +186,13 @@ static void start_look(struct sandbox *sb, const char *execution, bool soon)
     look_drop(l);
 }
 
-static void close_run(struct sandbox_history *h, const char *execution)
+/* For the oldest of those that have ended, unless one is about to begin, or it makes no sense yet.
+ */
+static void look_soon(struct sandbox *sb)
 {
-    for (unsigned i = 0; i < h->open_count; i++)
-        if (strcmp(h->open[i], execution) == 0) {
-            memmove(h->open[i], h->open[--h->open_count], EXECUTION_ID_SIZE);
-            return;
-        }
-}
-
-static bool is_open(const struct sandbox_history *h, const char *execution)
-{
-    for (unsigned i = 0; i < h->open_count; i++)
-        if (strcmp(h->open[i], execution) == 0)
-            return true;
-    return false;
+    const struct sandbox_history *h = sb->history;
+    if (!h->waiting && loop_now(sb->owner->loop) >= h->not_before_ms)
+        start_look(sb, h->ended.ids[0], true);
 }
 
 bool history_is_looking(const struct sandbox *sb)
@@ -160,9 +215,7 @@ void history_run_started(struct sandbox *sb, const char *execution)
     if (h == NULL)
         return;
     history_remember(sb, execution, EXECUTION_PENDING);
-    if (h->open_count == HISTORY_OPEN_MAX)
-        close_run(h, h->open[0]);
-    snprintf(h->open[h->open_count++], EXECUTION_ID_SIZE, "%s", execution);
+    list_add(&h->open, execution);
 }
 
 void history_run_told(struct sandboxes *s, const char *workspace, const char *name,
@@ -179,7 +232,7 @@ void history_run_ended(struct sandbox *sb, const char *execution, bool dirty)
     struct error err;
     if (h == NULL || execution == NULL)
         return;
-    close_run(h, execution);
+    list_remove(&h->open, execution);
     if (h->settled && !dirty) {
         /* What is being committed right now may be what it has changed. */
         while (h->busy)
@@ -191,16 +244,30 @@ void history_run_ended(struct sandbox *sb, const char *execution, bool dirty)
     } else if (h->settled) {
         start_look(sb, execution, false);
     } else {
-        history_remember(sb, execution, EXECUTION_PENDING);
-        if (!h->waiting && loop_now(sb->owner->loop) >= h->not_before_ms)
-            start_look(sb, execution, true);
+        add_ended(sb, execution);
+        look_soon(sb);
+    }
+}
+
+void history_run_over(struct sandbox *sb, const char *execution, bool dirty)
+{
+    struct sandbox_history *h = history_of(sb);
+    if (h == NULL || !list_remove(&h->open, execution))
+        return;
+    if (h->settled && !dirty && !h->busy) {
+        history_remember(sb, execution, h->head);
+        snprintf(h->unseen, sizeof(h->unseen), "%s", execution);
+    } else {
+        add_ended(sb, execution);
+        look_soon(sb);
     }
 }
 
 void history_process_seen(struct sandbox *sb, const struct agent_process *process)
 {
+    unsigned place;
     if (sb->history == NULL || process->execution == NULL || process->ended_ms == 0 ||
-        !is_open(sb->history, process->execution))
+        !list_has(&sb->history->open, process->execution, &place))
         return;
     history_run_ended(sb, process->execution, process->clean != 1);
 }

@@ -24,6 +24,12 @@ struct histories {
     struct journal journal;
 };
 
+/* Some executions, in the order of their coming. */
+struct execution_list {
+    char ids[HISTORY_OPEN_MAX][EXECUTION_ID_SIZE];
+    unsigned count;
+};
+
 /* One sandbox's, from its first execution (or question) on. */
 struct sandbox_history {
     bool busy;         /* somebody is at work on the repository */
@@ -45,12 +51,13 @@ struct sandbox_history {
     bool known;            /* head is */
     char head[GIT_NAME_SIZE];
     unsigned packs;
-    uint64_t bytes, packed_bytes; /* of all packs, and of those that were left the last time that
- they were made one */
-    struct co *packer;            /* who does that; NULL: nobody */
-    char open[HISTORY_OPEN_MAX][EXECUTION_ID_SIZE]; /* executions that nobody waits for */
-    unsigned open_count;
-    struct buf lines; /* executions that are in the journal, and not in its own list yet */
+    uint64_t bytes;        /* of all packs … */
+    uint64_t packed_bytes; /* … and of those that were left the last time that they were made one */
+    struct co *packer;     /* who does that; NULL: nobody */
+    struct execution_list open;  /* executions that nobody waits for */
+    struct execution_list ended; /* those that are to be looked into */
+    unsigned looked_into; /* of these, the first: they had ended when the present look began */
+    struct buf lines;     /* executions that are in the journal, and not in its own list yet */
 };
 
 /* NULL: none is kept. */
@@ -144,6 +151,8 @@ void history_run_started(struct sandbox *sb, const char *execution);
 void history_run_ended(struct sandbox *sb, const char *execution, bool dirty);
 /* The same for one that was perhaps not waited for: if its end has not been seen yet. */
 void history_process_seen(struct sandbox *sb, const struct agent_process *process);
+/* … and where nothing may wait: what it has changed is looked into soon. */
+void history_run_over(struct sandbox *sb, const char *execution, bool dirty);
 
 /* On a coroutine: it goes with its sandbox. */
 void history_forget(struct sandbox *sb);

@@ -9,6 +9,7 @@
 #include "sandbox/process_output.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
 #include <unistd.h>
@@ -37,10 +38,11 @@ struct process_output {
     int fd;
     uint64_t offset;
     bool ended;
-    void *run;    /* for the witness of one that was started here */
-    bool is_exec; /* of a command that was started with it … */
-    uint64_t pid; /* … and is called so */
-    size_t used;  /* of `in`, by the last event */
+    void *run;                         /* for the witness of one that was started here */
+    bool is_exec;                      /* of a command that was started with it … */
+    uint64_t pid;                      /* … and is called so; 0: nobody was told … */
+    char execution[EXECUTION_ID_SIZE]; /* … but so */
+    size_t used;                       /* of `in`, by the last event */
     struct buf in;
 };
 
@@ -69,7 +71,7 @@ void process_output_end(struct process_output *o)
     if (o == NULL)
         return;
     if (o->is_exec && !o->ended)
-        unattended_begin_later(o->sb, o->pid, steal_ptr(o->run));
+        unattended_begin_later(o->sb, o->pid, o->execution, steal_ptr(o->run));
     else
         witness_end(o->sb->owner, steal_ptr(o->run), NULL);
     close(o->fd);
@@ -183,9 +185,13 @@ int process_output_exec(struct sandboxes *s, const char *workspace, const char *
         process_exec_request(o->sb, actor, exec, arena, &request, err) < 0)
         return -1;
     request.flags = (request.flags & ~(uint64_t)EXEC_WAIT) | EXEC_FOLLOW;
+    tally_command(o->sb);
     o->run = witness_exec(o->sb, actor, &request);
-    if (begin(o, &agent_exec_schema, &request, arena, ret_process, err) < 0)
+    snprintf(o->execution, sizeof(o->execution), "%s", request.execution);
+    if (begin(o, &agent_exec_schema, &request, arena, ret_process, err) < 0) {
+        o->is_exec = process_exec_failed(o->sb, &request, err);
         return -1;
+    }
     history_run_started(o->sb, request.execution);
     o->is_exec = true;
     o->pid = ret_process->pid;

@@ -15,3 +15,9 @@ int process_ref(const char *process, struct agent_ref *ret_ref, struct error *er
  * security options over it. What is to be logged has been when this returns. */
 int process_exec_request(struct sandbox *sb, const char *actor, const struct agent_exec *exec,
                          struct arena *arena, struct agent_exec *ret_request, struct error *err);
+
+/* It was sent, and has no good answer. False: it could not be run, which is counted. True: whoever
+ * asked for it has gone, or has no more time; for all that is known it runs, and is to be handed to
+ * unattended_begin_later() (sandbox/unattended.h), without a pid. */
+bool process_exec_failed(struct sandbox *sb, const struct agent_exec *request,
+                         const struct error *err);

@@ -140,7 +140,6 @@ int process_exec_request(struct sandbox *sb, const char *actor, const struct age
         history_run_begin(execution);
         request.execution = execution;
     }
-    tally_command(sb);
     if (sb->security.log_all_commands)
         sandbox_audit(sb, actor, &request);
     *ret_request = request;
@@ -168,6 +167,59 @@ static int name_timeout(int rc, int64_t wait_ms, struct error *err)
     return rc;
 }
 
+bool process_exec_failed(struct sandbox *sb, const struct agent_exec *request,
+                         const struct error *err)
+{
+    if (err->code != ERROR_TIMEOUT && err->code != ERROR_CANCELLED) {
+        execution_failed(sb->owner->loop, err);
+        return false;
+    }
+    history_run_started(sb, request->execution);
+    return true;
+}
+
+/* Sends it, and waits for its end. */
+static int exec_and_wait(struct sandbox *sb, struct channel *channel,
+                         const struct agent_exec *request, int64_t wait_ms, void *run,
+                         struct arena *arena, struct agent_process *ret_process, struct error *err)
+{
+    struct sandboxes *s = sb->owner;
+    if (channel_call(channel, &agent_exec_schema, request, &agent_process_schema, arena,
+                     ret_process, wait_ms, err) == 0) {
+        witness_end(s, run, ret_process);
+        execution_ended(s->loop, ret_process);
+        history_run_ended(sb, request->execution, ret_process->clean != 1);
+        return 0;
+    }
+    if (process_exec_failed(sb, request, err))
+        unattended_begin_later(sb, 0, request->execution, run);
+    else
+        witness_end(s, run, NULL);
+    return name_timeout(-1, wait_ms, err);
+}
+
+/* Sends it, and returns when it has begun. */
+static int exec_and_go(struct sandbox *sb, struct channel *channel,
+                       const struct agent_exec *request, bool ours, void *run, struct arena *arena,
+                       struct agent_process *ret_process, struct error *err)
+{
+    struct sandboxes *s = sb->owner;
+    if (channel_call(channel, &agent_exec_schema, request, &agent_process_schema, arena,
+                     ret_process, ANSWER_MS, err) < 0) {
+        if (!ours && process_exec_failed(sb, request, err))
+            unattended_begin_later(sb, 0, request->execution, run);
+        else
+            witness_end(s, run, NULL);
+        return -1;
+    }
+    history_run_started(sb, request->execution);
+    if (ours)
+        witness_end(s, run, NULL);
+    else
+        unattended_begin(sb, ret_process->pid, request->execution, run);
+    return 0;
+}
+
 int sandbox_exec(struct sandboxes *s, const char *workspace, const char *name, const char *actor,
                  const struct agent_exec *exec, int64_t wait_ms, struct arena *arena,
                  struct agent_process *ret_process, struct error *err)
@@ -179,26 +231,13 @@ int sandbox_exec(struct sandboxes *s, const char *workspace, const char *name, c
         sandbox_agent(s, workspace, name, &sb, &channel, err) < 0 ||
         process_exec_request(sb, actor, exec, arena, &request, err) < 0)
         return -1;
-    bool waits = request.flags & EXEC_WAIT;
+    bool ours = wait_ms == EXEC_IS_OURS;
+    if (!ours)
+        tally_command(sb);
     void *run = witness_exec(sb, actor, &request);
-    int rc = channel_call(channel, &agent_exec_schema, &request, &agent_process_schema, arena,
-                          ret_process, waits ? wait_ms : ANSWER_MS, err);
-    if (rc == 0 && !waits && wait_ms != EXEC_IS_OURS)
-        unattended_begin(sb, ret_process->pid, run);
-    else
-        witness_end(s, run, waits && rc == 0 ? ret_process : NULL);
-    if (rc == 0 && waits)
-        history_run_ended(sb, request.execution, ret_process->clean != 1);
-    else if (rc == 0 || (waits && err->code == ERROR_TIMEOUT))
-        history_run_started(sb, request.execution);
-    if (!waits)
-        return rc;
-    name_timeout(rc, wait_ms, err);
-    if (rc == 0)
-        execution_ended(s->loop, ret_process);
-    else
-        execution_failed(s->loop, err);
-    return rc;
+    if (request.flags & EXEC_WAIT)
+        return exec_and_wait(sb, channel, &request, wait_ms, run, arena, ret_process, err);
+    return exec_and_go(sb, channel, &request, ours, run, arena, ret_process, err);
 }
 
 /* A request that is answered with one process. */

@@ -46,9 +46,12 @@ void witness_end(struct sandboxes *s, void *run, const struct agent_process *pro
 void *witness_code(struct sandboxes *s, const char *workspace, const char *name, const char *actor,
                    const char *language, struct slice code)
 {
-    const struct sandbox *sb = sandbox_find(s, workspace, name, NULL);
+    struct sandbox *sb = sandbox_find(s, workspace, name, NULL);
     struct command_seen seen = {.actor = actor, .language = language, .code = code};
-    return sb == NULL ? NULL : tell(sb, &seen);
+    if (sb == NULL)
+        return NULL;
+    tally_command(sb);
+    return tell(sb, &seen);
 }
 
 void witness_code_end(struct sandboxes *s, void *run, const int64_t *status)

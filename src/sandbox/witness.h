@@ -47,7 +47,7 @@ void *witness_exec(struct sandbox *sb, const char *actor, const struct agent_exe
 void *witness_leave(struct sandboxes *s, void *run);
 /* process NULL: its end is not known. */
 void witness_end(struct sandboxes *s, void *run, const struct agent_process *process);
-/* code: of src/code, which knows a sandbox by name alone. */
+/* code: of src/code, which knows a sandbox by name alone; it counts as one of its commands. */
 void *witness_code(struct sandboxes *s, const char *workspace, const char *name, const char *actor,
                    const char *language, struct slice code);
 void witness_code_end(struct sandboxes *s, void *run, const int64_t *status);

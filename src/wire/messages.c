@@ -270,6 +270,7 @@ SCHEMA(agent_exec_schema, AGENT_EXEC, struct agent_exec, exec_fields);
 static const struct wire_field agent_ref_fields[] = {
     U64(1, struct agent_ref, pid),
     STR(2, struct agent_ref, name, PROCESS_NAME_MAX),
+    STR(3, struct agent_ref, execution, EXECUTION_ID_MAX),
 };
 SCHEMA(agent_wait_schema, AGENT_WAIT, struct agent_ref, agent_ref_fields);
 SCHEMA(agent_get_schema, AGENT_GET, struct agent_ref, agent_ref_fields);

@@ -491,10 +491,12 @@ enum process_state {
     PROCESS_OUTPUT_LIMIT = 8,
 };
 
-/* A process is found by its pid, or (0) by its name: the one that runs, or the newest. */
+/* A process is found by its pid, or (0) by its name: the one that runs, or the newest. AGENT_WAIT
+ * also finds it by what cellad calls its execution, for who has not been told a pid. */
 struct agent_ref {
     uint64_t pid;
     const char *name;
+    const char *execution;
 };
 
 struct agent_process {

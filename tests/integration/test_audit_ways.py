@@ -2,7 +2,9 @@
 """Every API's way of running something, and what the audit log has of it: who, when, what, with which result and how
 long; no output, and nothing that opens anything."""
 
+import http.client
 import json
+import urllib.parse
 
 import pytest
 
@@ -255,6 +257,42 @@ def test_a_command_whose_reader_leaves(quiet):
                                 "while" in e["command"]], 30, "its end")
     assert len(ended) == 1 and ended[0]["exitCode"] == 0 and ended[0]["api"] == "e2b-envd", ended
     counted(quiet, {**before, "success": before["success"] + 2})
+
+
+def hang_up(quiet, body, mark):
+    """Asks for a command, and hangs up when it has begun."""
+    parts = urllib.parse.urlsplit(quiet.server.url)
+    connection = http.client.HTTPConnection(parts.hostname, parts.port, timeout=60)
+    connection.request("POST", f"/v0/sandbox/{quiet.box.name}/process", json.dumps(body),
+                       {"Authorization": f"Bearer {quiet.server.key}", "Content-Type": "application/json"})
+    begun = wait_until(lambda: quiet.about(mark), 30, "its beginning")
+    connection.close()
+    return begun[0]["requestId"]
+
+
+def run_out(quiet, body, mark):
+    """Asks for a command with less patience than it takes."""
+    answer = call(quiet.server, "POST", f"/default/sandboxes/{quiet.box.name}/process", quiet.server.key,
+                  {**body, "timeout": 1}, {"x-blaxel-workspace": "default"})
+    assert answer.status >= 400, answer
+    return quiet.about(mark)[0]["requestId"]
+
+
+@pytest.mark.parametrize("leave", [hang_up, run_out])
+def test_a_command_that_somebody_waited_for(quiet, leave):
+    """… who is gone, or has no more patience: it goes on, and its end counts as everybody's does."""
+    before, mark = executions(quiet), fresh("mark")
+    command = f"while [ ! -e /tmp/{mark} ]; do sleep 0.05; done; echo {mark} > left; exit 3"
+    request = leave(quiet, {"command": command, "waitForCompletion": True}, mark)
+    wait_until(lambda: any(e.get("requestId") == request and "error" in e for e in quiet.entries()), 30,
+               "the end of the request")
+    assert executions(quiet) == before
+    quiet.box.write(f"/tmp/{mark}", "")
+    ended = wait_until(lambda: [e for e in quiet.about(mark) if "exitCode" in e], 30, "its end")
+    assert len(ended) == 1 and ended[0]["exitCode"] == 3 and ended[0]["requestId"] == request, ended
+    counted(quiet, {**before, "failure": before["failure"] + 1})
+    newest = quiet.box.request("GET", "/history?limit=1").json()["history"][0]
+    assert newest["files"] == ["left"], newest
 
 
 def test_commands_that_end_with_their_sandbox(quiet):

@@ -253,6 +253,48 @@ def test_nothing_waits_for_itself_when_commands_end_during_a_commit(server):
     box.delete()
 
 
+def test_what_nobody_asks_about_is_looked_into_at_its_end(server, box):
+    """Its change is its own, and its id is where it ended, whatever is run behind it."""
+    command = f"echo 1 > way # in {box.name}"
+    began = box.request("POST", "/process", {"command": command}).json()["executionId"]
+
+    def is_over():
+        """By the audit log, since whoever asked the sandbox would have it looked into."""
+        entries = server.request("GET", "/v0/audit?event=command&limit=100").json()["entries"]
+        return any(one["command"] == command and "exitCode" in one for one in entries if "command" in one)
+
+    wait_until(is_over, 30, "its end")
+    for value in (2, 3):
+        assert box.request("POST", "/process", {"command": f"echo {value} > way", "waitForCompletion": True}).status == 200
+    found = box.request("GET", "/history").json()["history"]
+    assert [one["files"] for one in found[:3]] == [["way"]] * 3 and found[2]["id"] == began, found
+    assert box.request("POST", "/rollback", {"executionId": began}).status == 200
+    assert box.run("cat way") == "1"
+
+
+def test_commands_that_end_together_each_know_where(box):
+    """One of them is looked into for all; none is taken for what came later."""
+    box.run("for i in $(seq 2000); do echo $i > file-$i; done")
+    first = of_a_command(None, box)
+    ids, threads = {}, []
+
+    def run(number):
+        answer = ended(box.request("POST", "/process", {"command": f"echo {number} > together-{number}",
+                                                        "waitForCompletion": True}))
+        ids[number] = answer.json()["executionId"]
+
+    for number in range(12):
+        threads.append(threading.Thread(target=run, args=(number,), daemon=True))
+        threads[-1].start()
+    for thread in threads:
+        thread.join(60)
+    assert len(ids) == 12
+    ended(box.request("POST", "/process", {"command": "echo later > later", "waitForCompletion": True}))
+    for number, execution in ids.items():
+        found = ended(box.request("GET", f"/diff?from={first}&to={execution}")).json()["diff"]
+        assert f"together-{number}" in found and "later" not in found, (number, list(found))
+
+
 def test_many_packs_become_one_and_all_goes_with_the_sandbox(server_factory):
     """Also when somebody asks for the history of what is being deleted."""
     server = server_factory()

@@ -118,6 +118,8 @@ def test_a_session_is_told_when_it_is_over(observed):
     before, _ = figures(observed)
     short = observed.create()
     short.run("true")
+    for code in ("x = 1", "x"):  # each is one, and the interpreter's own start is none
+        assert short.request("POST", "/code", {"code": code}).status == 200
     short.delete()
 
     def told():
@@ -126,7 +128,7 @@ def test_a_session_is_told_when_it_is_over(observed):
 
     wait_until(told, 30, "a session more")
     after, _ = figures(observed)
-    assert value(after, "cella_session_executions_sum") == value(before, "cella_session_executions_sum") + 1
+    assert value(after, "cella_session_executions_sum") == value(before, "cella_session_executions_sum") + 3
     assert value(after, "cella_session_duration_seconds_count") == value(after, "cella_session_executions_count")
 
 
