@@ -117,12 +117,25 @@ static int check_shell(const struct sandbox *sb, const struct agent_exec *exec, 
     return trust_check_program(&sb->security, exec->argv, err);
 }
 
+static int check_exec(const struct sandbox *sb, const struct agent_exec *exec, struct error *err)
+{
+    if (spec_check_env(exec->env, err) < 0 || command_limits_check(sb, &exec->limits, err) < 0 ||
+        (exec->name != NULL && process_name_check(exec->name, err) < 0))
+        return -1;
+    return check_shell(sb, exec, err);
+}
+
+int sandbox_exec_check(struct sandboxes *s, const char *workspace, const char *name,
+                       const struct agent_exec *exec, struct error *err)
+{
+    const struct sandbox *sb = sandbox_find(s, workspace, name, err);
+    return sb == NULL ? -1 : check_exec(sb, exec, err);
+}
+
 int process_exec_request(struct sandbox *sb, const char *actor, const struct agent_exec *exec,
                          struct arena *arena, struct agent_exec *ret_request, struct error *err)
 {
-    if (spec_check_env(exec->env, err) < 0 || command_limits_check(sb, &exec->limits, err) < 0 ||
-        (exec->name != NULL && process_name_check(exec->name, err) < 0) ||
-        check_shell(sb, exec, err) < 0)
+    if (check_exec(sb, exec, err) < 0)
         return -1;
     struct agent_exec request = *exec;
     request.env = merge_env(arena, (struct slice){sb->env, sb->env_len}, exec->env);

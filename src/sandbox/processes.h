@@ -20,6 +20,10 @@
  * nobody's result. */
 enum { EXEC_IS_OURS = -2 };
 
+/* From now on commands have TRACEPARENT and TRACESTATE of the request that runs them in their
+ * environment, where a sandbox or request does not set them. */
+void sandboxes_set_trace_commands(struct sandboxes *s, bool on);
+
 /*
  * exec->env is laid over the sandbox's own; exec->cwd NULL is /workspace, exec->user NULL is root.
  * With EXEC_WAIT it returns at the end of the process, with its output; or after wait_ms (-1:
@@ -31,13 +35,12 @@ enum { EXEC_IS_OURS = -2 };
  *
  * INVALID_NAME; ALREADY_EXISTS when a process of that name runs.
  */
-/* From now on commands have TRACEPARENT and TRACESTATE of the request that runs them in their
- * environment, where a sandbox or request does not set them. */
-void sandboxes_set_trace_commands(struct sandboxes *s, bool on);
-
 int sandbox_exec(struct sandboxes *s, const char *workspace, const char *name, const char *actor,
                  const struct agent_exec *exec, int64_t wait_ms, struct arena *arena,
                  struct agent_process *ret_process, struct error *err);
+/* Whether that sandbox would run it at all, by its rules, for who has something to do before. */
+int sandbox_exec_check(struct sandboxes *s, const char *workspace, const char *name,
+                       const struct agent_exec *exec, struct error *err);
 /* Which limit of its own ended a process (sandbox/command_limits.h): "TIMEOUT", "MEMORY_LIMIT",
  * "PROCESS_LIMIT" or "OUTPUT_LIMIT"; NULL: none. */
 const char *process_reason(const struct agent_process *process);

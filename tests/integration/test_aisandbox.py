@@ -125,7 +125,9 @@ def test_a_sandbox_of_untrusted_code(server):
         done = result(server, box.name, ["python3", "a/m.py"], {"a/m.py": "import os; print(os.getuid())"})
         assert (done["status"], done["stdout"]) == ("success", "1000"), done
         assert result(server, box.name, ["sudo", "-n", "true"])["error"]["code"] == "EXECUTION_FAILED"
-        refused(execute(server, box.name, "id"), 403, "SHELL_NOT_ALLOWED")
+        refused(execute(server, box.name, "id", {"a/m.py": "print('of a command that was refused')"}), 403,
+                "SHELL_NOT_ALLOWED")
+        assert result(server, box.name, ["python3", "a/m.py"])["stdout"] == "1000"
     finally:
         box.delete()
 

@@ -184,7 +184,8 @@ int aisandbox_exec(struct http_exchange *x, const struct route_params *params, v
     struct agent_process process;
     struct run run;
     char id[EXECUTION_ID_SIZE];
-    if (read_run(x, call, &run, err) < 0)
+    if (read_run(x, call, &run, err) < 0 ||
+        sandbox_exec_check(run.sandboxes, run.workspace, run.info.id, &run.exec, err) < 0)
         return -1;
     if (run.file_count > 0 &&
         sandbox_tree_put_as(run.sandboxes, run.workspace, run.info.id, AISANDBOX_DIR,
