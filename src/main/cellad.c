@@ -58,6 +58,8 @@
 #include "sandbox/sandbox.h"
 #include "store/store.h"
 
+enum { RECOVER_WAIT_MS = 15 * 1000 }; /* and then sandboxes are stopped: the supervisor waits */
+
 struct cellad {
     struct loop *loop;
     struct store *store;
@@ -86,6 +88,7 @@ struct cellad {
     struct api api;
     struct watch signals;
     int signal_fd;
+    bool recovered; /* what runs is known */
     bool stopping;
     bool hurry; /* it was told so twice */
     struct co_cond hurried;
@@ -110,9 +113,24 @@ static void let_others_notice(struct cellad *d)
         co_cond_wait(d->loop, &d->hurried, d->drain_delay_ms, &err);
 }
 
+/* Told to end while it still finds out what runs, it does so first: nothing else can be stopped in
+ * order. Where that takes too long sandboxes are left to the warden, which ends or keeps them. */
+static bool wait_recovered(struct cellad *d)
+{
+    struct error err;
+    if (!d->recovered && !d->hurry)
+        co_cond_wait(d->loop, &d->hurried, RECOVER_WAIT_MS, &err);
+    return d->recovered;
+}
+
 static void shut_down(void *arg)
 {
     struct cellad *d = arg;
+    if (!wait_recovered(d)) {
+        log_warn("stopping before it is known what runs");
+        loop_stop(d->loop);
+        return;
+    }
     log_info("stopping: requests under way have %lld s",
              (long long)((d->drain_delay_ms + d->drain_timeout_ms) / 1000));
     let_others_notice(d);
@@ -256,6 +274,11 @@ static void serve(void *arg)
     if (sandboxes_recover(d->sandboxes, &err) < 0 ||
         pool_options_apply(d->sandboxes, d->pools, &err) < 0)
         goto fail;
+    d->recovered = true;
+    if (d->stopping) {
+        co_cond_wake_all(&d->hurried);
+        return;
+    }
     d->server = http_server_new(d->loop, api_handle, &d->api, NULL, &err);
     if (d->server != NULL) {
         http_server_set_tls(d->server, d->tls);

@@ -42,6 +42,7 @@
 #include "main/jwt_files.h"
 #include "main/options.h"
 #include "main/tls_files.h"
+#include "wire/farewell.h"
 
 enum {
     LISTEN_BACKLOG = 1024,
@@ -102,7 +103,8 @@ struct supervisor {
     int64_t certificate_at_ms; /* when to look whether it is to be renewed */
     bool has_terminal;         /* whose end is ours */
     bool announced;
-    bool failed;
+    bool asked;  /* to end */
+    bool failed; /* to start */
 };
 
 static int64_t now_ms(void)
@@ -383,14 +385,14 @@ static void write_server_file(const struct supervisor *s)
         log_warn("%s", err.message);
 }
 
-/* A child that ends before the server was ever ready cannot do its job here: its own last words say
- * why, and trying again would only repeat them. */
+/* A child that ends before the server was ever ready, without being told to, cannot do its job
+ * here: its own last words say why, and trying again would only repeat them. */
 static void child_ended(struct supervisor *s, struct child *child, int status)
 {
     describe_exit(child, status);
     child->pid = 0;
     /* Without it sandboxes resolve no names, which is no reason not to serve at all. */
-    if (child != &s->egress && !s->announced && !WIFSIGNALED(status)) {
+    if (child != &s->egress && !s->announced && !s->asked && !WIFSIGNALED(status)) {
         s->failed = true;
         return;
     }
@@ -671,20 +673,20 @@ static bool wait_for_events(struct supervisor *s, int timeout_ms)
     while (read(s->signal_fd, &info, sizeof(info)) == sizeof(info))
         if (info.ssi_signo == SIGTERM || info.ssi_signo == SIGINT ||
             (info.ssi_signo == SIGHUP && hang_up(s)))
-            asked = true;
+            asked = s->asked = true;
     reap(s);
     return asked;
 }
 
 /* Whoever asks twice for the end wants it sooner: the child is told twice, too. */
-static void end_child(struct supervisor *s, struct child *child, int64_t patience_ms)
+static void end_child(struct supervisor *s, struct child *child, int signal, int64_t patience_ms)
 {
     int64_t deadline = now_ms() + patience_ms;
     if (child->pid > 0)
-        kill(child->pid, SIGTERM);
+        kill(child->pid, signal);
     while (child->pid > 0 && now_ms() < deadline)
         if (wait_for_events(s, (int)(deadline - now_ms())) && child->pid > 0)
-            kill(child->pid, SIGTERM);
+            kill(child->pid, signal);
     if (child->pid > 0) {
         log_error("%s does not end by itself: killing it", child->name);
         kill(child->pid, SIGKILL);
@@ -693,28 +695,32 @@ static void end_child(struct supervisor *s, struct child *child, int64_t patienc
     }
 }
 
+/* A server that could not start was asked for nothing: sandboxes that an earlier one has left
+ * running go on. cellad, told to end, would stop those that it has found already, and it has served
+ * nobody yet: so it is killed. */
+static void end_children(struct supervisor *s)
+{
+    bool keep = s->failed || s->options.keep_sandboxes;
+    log_info(keep ? "stopping: sandboxes go on"
+                  : "stopping: sandboxes are stopped, their files are kept");
+    end_child(s, &s->cellad, s->failed ? SIGKILL : SIGTERM,
+              CELLAD_STOP_MS +
+                  1000 * (int64_t)(s->options.drain_delay_s + s->options.drain_timeout_s));
+    end_child(s, &s->egress, SIGTERM, EGRESS_STOP_MS);
+    end_child(s, &s->warden, keep ? WARDEN_LEAVE : SIGTERM, WARDEN_STOP_MS);
+}
+
 static int supervise(struct supervisor *s, struct error *err)
 {
     if (start_child(s, &s->warden, err) < 0 || start_child(s, &s->cellad, err) < 0 ||
         (s->network && start_child(s, &s->egress, err) < 0))
         return -1;
-    while (!s->failed) {
-        if (wait_for_events(s, next_wakeup_ms(s)))
-            break;
-        if (!s->failed)
-            restart_due(s);
+    while (!wait_for_events(s, next_wakeup_ms(s)) && !s->failed) {
+        restart_due(s);
         if (now_ms() >= s->certificate_at_ms)
             renew_files(s);
     }
-    log_info(s->options.keep_sandboxes ? "stopping: sandboxes go on"
-                                       : "stopping: sandboxes are stopped, their files are kept");
-    end_child(s, &s->cellad,
-              CELLAD_STOP_MS +
-                  1000 * (int64_t)(s->options.drain_delay_s + s->options.drain_timeout_s));
-    end_child(s, &s->egress, EGRESS_STOP_MS);
-    if (s->options.keep_sandboxes && s->warden.pid > 0 && !s->failed)
-        kill(s->warden.pid, SIGKILL); /* its own end would be theirs; the next one adopts them */
-    end_child(s, &s->warden, WARDEN_STOP_MS);
+    end_children(s);
     unlinkat(s->dir.fd, LAYOUT_SERVER, 0);
     unlinkat(s->dir.fd, LAYOUT_API_SOCK, 0);
     unlinkat(s->dir.fd, LAYOUT_WARDEN_SOCK, 0);
