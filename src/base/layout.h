@@ -6,6 +6,7 @@
  *
  *   lock           flock: one server per data folder; held by the supervisor, the warden and cellad
  *   instance       INSTANCE_ID_LEN characters; part of every name outside the folder (cgroups, …)
+ *   .restore/      what a restore has still to put into its place, if the folder is a mount point
  *   api-key        the key made on the first start, mode 0600
  *   secret-key     what secrets in the database are sealed with, mode 0600
  *   tls/           0711
@@ -35,6 +36,7 @@
 
 #define LAYOUT_LOCK               "lock"
 #define LAYOUT_INSTANCE           "instance"
+#define LAYOUT_RESTORE            ".restore"
 #define LAYOUT_API_KEY            "api-key"
 #define LAYOUT_SECRET_KEY         "secret-key"
 #define LAYOUT_TLS                "tls"

@@ -97,6 +97,23 @@ static int take_lock(struct datadir *dir, struct error *err)
     return 0;
 }
 
+/* A folder with something in .restore is not whole. One that has put everything into its place may
+ * have been killed before it removed its folder, which is not locked then. */
+static int check_restored(const struct datadir *dir, struct error *err)
+{
+    _cleanup_fd_ int fd =
+        openat(dir->fd, LAYOUT_RESTORE, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0)
+        return errno == ENOENT ? 0 : error_sys(err, "opening %s/%s", dir->path, LAYOUT_RESTORE);
+    if (flock(fd, LOCK_EX | LOCK_NB) < 0)
+        return error_set(err, ERROR_CONFLICT, "a restore to %s is under way", dir->path);
+    if (unlinkat(dir->fd, LAYOUT_RESTORE, AT_REMOVEDIR) < 0)
+        return error_set(
+            err, ERROR_CONFLICT,
+            "a restore to %s has not come to its end: have `cella restore` do it again", dir->path);
+    return 0;
+}
+
 static int make_folders(const struct datadir *dir, uid_t uid, gid_t gid, struct error *err)
 {
     for (size_t i = 0; i < ARRAY_LEN(folders); i++) {
@@ -231,7 +248,8 @@ int datadir_open(const char *path, uid_t uid, gid_t gid, struct datadir *ret_dir
     struct stat st;
     if (fstat(fd, &st) < 0 || (!(st.st_mode & S_IXOTH) && fchmod(fd, 0711) < 0))
         return error_sys(err, "setting the mode of %s", dir.path);
-    if (check_reachable(dir.path, uid, gid, err) < 0 || take_lock(&dir, err) < 0)
+    if (check_reachable(dir.path, uid, gid, err) < 0 || check_restored(&dir, err) < 0 ||
+        take_lock(&dir, err) < 0)
         return -1;
     if (make_folders(&dir, uid, gid, err) < 0 || load_instance(&dir, err) < 0 ||
         load_key(&dir, err) < 0 || load_secret_key(&dir, err) < 0) {

@@ -4,6 +4,11 @@
  * `cella restore`: a data folder from a backup, all or nothing. It is unpacked and held to its
  * manifest beside the place where it is to be, and put there by one rename: whoever is killed
  * before leaves a folder with a dot that the next one removes, and no data folder.
+ *
+ * Nothing can be renamed to a mount point (a volume of a container, a disk of its own), and beside
+ * it is another file system. There the same is done in a folder inside, and what that has is moved
+ * out of it one by one, the database last: for as long as there is something in it, no server
+ * starts, and the next restore begins anew.
  */
 
 #include <dirent.h>
@@ -27,32 +32,63 @@
 #include "main/manifest.h"
 #include "main/tree.h"
 
+#define LOST_AND_FOUND "lost+found" /* in every new file system of the ext family */
+
 struct restore {
-    int parent_fd;
+    int place_fd;                    /* what the partial one is made in */
+    bool mounted;                    /* that is the data folder itself, and else the one above */
     char name[NAME_MAX + 1];         /* of the data folder */
-    char partial[NAME_MAX + 16];     /* of the one beside it */
-    char partial_path[PATH_MAX + 8]; /* with the folder that both are in */
-    int fd;                          /* the one beside it; locked */
+    char partial[NAME_MAX + 16];     /* of the partial one */
+    char partial_path[PATH_MAX + 8]; /* with the folder that it is in */
+    int fd;                          /* the partial one; locked */
     uid_t uid;                       /* whom cellad's files are for */
     gid_t gid;
 };
 
-/* An empty folder may be there, as a package makes it: rename() replaces that, and no other. */
-static bool is_free(const struct restore *r)
+/* --- the place --- */
+
+static int each_entry(int folder_fd, int (*fn)(void *ctx, const char *name, struct error *err),
+                      void *ctx, struct error *err)
 {
-    _cleanup_fd_ int fd =
-        openat(r->parent_fd, r->name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (fd < 0)
-        return errno == ENOENT;
-    _cleanup_dir_ DIR *dir = fdopendir(fd);
+    _cleanup_fd_ int fd = openat(folder_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    _cleanup_dir_ DIR *dir = fd < 0 ? NULL : fdopendir(fd);
     if (dir == NULL)
-        return false;
+        return error_sys(err, "reading a folder");
     steal_fd(&fd);
     const struct dirent *entry;
-    while ((entry = readdir(dir)) != NULL)
-        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
-            return false;
-    return true;
+    while (errno = 0, (entry = readdir(dir)) != NULL) {
+        const char *name = entry->d_name;
+        if (strcmp(name, ".") != 0 && strcmp(name, "..") != 0 && fn(ctx, name, err) < 0)
+            return -1;
+    }
+    return errno != 0 ? error_sys(err, "reading a folder") : 0;
+}
+
+static int is_something(void *ctx, const char *name, struct error *err)
+{
+    const struct restore *r = ctx;
+    if (r->mounted && strcmp(name, LOST_AND_FOUND) == 0)
+        return 0;
+    return error_set(err, ERROR_ALREADY_EXISTS, "there is %s", name);
+}
+
+/* An empty folder may be there, as a package makes it: rename() replaces that, and no other. In a
+ * mount point there may also be what a restore that was killed has left, all of which is its own.
+ */
+static bool is_free(struct restore *r, int folder_fd)
+{
+    struct error ignored;
+    if (r->mounted && faccessat(folder_fd, LAYOUT_RESTORE, F_OK, AT_SYMLINK_NOFOLLOW) == 0 &&
+        faccessat(folder_fd, LAYOUT_DB_DIR, F_OK, AT_SYMLINK_NOFOLLOW) < 0)
+        return true;
+    return each_entry(folder_fd, is_something, r, &ignored) == 0;
+}
+
+static bool is_mount_point(int folder_fd)
+{
+    struct statx st;
+    return statx(folder_fd, "", AT_EMPTY_PATH, STATX_BASIC_STATS, &st) == 0 &&
+           (st.stx_attributes & STATX_ATTR_MOUNT_ROOT) != 0;
 }
 
 static int find_place(struct restore *r, const char *data, struct error *err)
@@ -64,33 +100,71 @@ static int find_place(struct restore *r, const char *data, struct error *err)
     if (snprintf(r->name, sizeof(r->name), "%s", basename(name)) >= (int)sizeof(r->name) ||
         strcmp(r->name, "/") == 0 || r->name[0] == '.')
         return error_set(err, ERROR_INVALID_ARGUMENT, "%s cannot be a data folder", data);
-    r->parent_fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (r->parent_fd < 0)
+    r->place_fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (r->place_fd < 0)
         return error_sys(err, "opening %s", folder);
-    if (!is_free(r))
+    _cleanup_fd_ int there =
+        openat(r->place_fd, r->name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    bool none = there < 0 && errno == ENOENT;
+    r->mounted = there >= 0 && is_mount_point(there);
+    if (!none && (there < 0 || !is_free(r, there)))
         return error_set(
             err, ERROR_ALREADY_EXISTS,
             "%s is there already, and not empty: choose another --data, or move it away", data);
-    snprintf(r->partial, sizeof(r->partial), ".%s.restore", r->name);
-    snprintf(r->partial_path, sizeof(r->partial_path), "%s/%s", folder, r->partial);
+    if (r->mounted) {
+        close(r->place_fd);
+        r->place_fd = steal_fd(&there);
+        snprintf(r->partial, sizeof(r->partial), "%s", LAYOUT_RESTORE);
+        snprintf(r->partial_path, sizeof(r->partial_path), "%s/%s", data, r->partial);
+    } else {
+        snprintf(r->partial, sizeof(r->partial), ".%s.restore", r->name);
+        snprintf(r->partial_path, sizeof(r->partial_path), "%s/%s", folder, r->partial);
+    }
     return 0;
+}
+
+/* --- the partial folder --- */
+
+static int remove_entry(void *ctx, const char *name, struct error *err)
+{
+    const struct restore *r = ctx;
+    if (strcmp(name, r->partial) == 0 || strcmp(name, LOST_AND_FOUND) == 0 ||
+        unlinkat(r->place_fd, name, 0) == 0)
+        return 0;
+    return errno == EISDIR ? tree_remove(r->place_fd, name, err)
+                           : error_sys(err, "removing %s", name);
+}
+
+/* What was moved out of it as well, and that first: without the partial one the rest would be
+ * somebody else's, and not ours to remove. */
+static int remove_partial(struct restore *r, struct error *err)
+{
+    if (r->mounted && faccessat(r->place_fd, r->partial, F_OK, AT_SYMLINK_NOFOLLOW) == 0 &&
+        each_entry(r->place_fd, remove_entry, r, err) < 0)
+        return -1;
+    return tree_remove(r->place_fd, r->partial, err);
 }
 
 static int make_partial(struct restore *r, struct error *err)
 {
     _cleanup_fd_ int old =
-        openat(r->parent_fd, r->partial, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        openat(r->place_fd, r->partial, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (old >= 0 && flock(old, LOCK_EX | LOCK_NB) < 0)
         return error_set(err, ERROR_CONFLICT, "another restore is at work in %s", r->partial_path);
-    if (tree_remove(r->parent_fd, r->partial, err) < 0)
+    /* A new tmpfs is anybody's to write to. */
+    if (r->mounted && (fchown(r->place_fd, 0, 0) < 0 || fchmod(r->place_fd, 0711) < 0))
+        return error_sys(err, "setting the owner of %s", r->name);
+    if (remove_partial(r, err) < 0)
         return -1;
-    if (mkdirat(r->parent_fd, r->partial, 0700) < 0)
+    if (mkdirat(r->place_fd, r->partial, 0700) < 0)
         return error_sys(err, "making %s", r->partial_path);
-    r->fd = openat(r->parent_fd, r->partial, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    r->fd = openat(r->place_fd, r->partial, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (r->fd < 0 || flock(r->fd, LOCK_EX | LOCK_NB) < 0)
         return error_sys(err, "opening %s", r->partial_path);
     return 0;
 }
+
+/* --- what is in it --- */
 
 static int unpack(struct restore *r, const char *file, struct error *err)
 {
@@ -159,20 +233,51 @@ static int find_user(struct restore *r, const char *user, struct error *err)
     return 0;
 }
 
+/* --- into its place --- */
+
+static int move_out(void *ctx, const char *name, struct error *err)
+{
+    const struct restore *r = ctx;
+    if (strcmp(name, LAYOUT_DB_DIR) == 0 || renameat(r->fd, name, r->place_fd, name) == 0)
+        return 0;
+    return error_sys(err, "moving %s", name);
+}
+
+/* Into a mount point: from the database on it is a data folder. */
+static int move_all(struct restore *r, struct error *err)
+{
+    if (each_entry(r->fd, move_out, r, err) < 0)
+        return -1;
+    if (fsync(r->place_fd) < 0 || renameat(r->fd, LAYOUT_DB_DIR, r->place_fd, LAYOUT_DB_DIR) < 0)
+        return error_sys(err, "moving %s", LAYOUT_DB_DIR);
+    if (unlinkat(r->place_fd, r->partial, AT_REMOVEDIR) < 0 || fsync(r->place_fd) < 0)
+        return error_sys(err, "removing %s", r->partial_path);
+    return 0;
+}
+
+static int put_in_place(struct restore *r, struct error *err)
+{
+    if (r->mounted)
+        return move_all(r, err);
+    if (renameat(r->place_fd, r->partial, r->place_fd, r->name) < 0 || fsync(r->place_fd) < 0)
+        return error_sys(err, "renaming %s", r->partial_path);
+    return 0;
+}
+
 static int restore_all(struct restore *r, const char *file, const char *data, struct error *err)
 {
     uint64_t files;
     if (unpack(r, file, err) < 0 || manifest_verify(r->fd, &files, err) < 0 || settle(r, err) < 0)
         return -1;
-    if (renameat(r->parent_fd, r->partial, r->parent_fd, r->name) < 0 || fsync(r->parent_fd) < 0)
-        return error_sys(err, "putting %s in its place", data);
+    if (put_in_place(r, err) < 0)
+        return error_prefix(err, "putting %s in its place", data);
     fprintf(stderr, "restored %s: %" PRIu64 " files, all as the manifest says\n", data, files);
     return 0;
 }
 
 int server_restore(const char *file, const char *data, const char *user, struct error *err)
 {
-    struct restore r = {.parent_fd = -1, .fd = -1};
+    struct restore r = {.place_fd = -1, .fd = -1};
     struct error ignored;
     if (geteuid() != 0)
         return error_set(err, ERROR_PERMISSION_DENIED,
@@ -182,11 +287,11 @@ int server_restore(const char *file, const char *data, const char *user, struct 
         make_partial(&r, err) == 0) {
         result = restore_all(&r, file, data, err);
         if (result < 0)
-            tree_remove(r.parent_fd, r.partial, &ignored);
+            remove_partial(&r, &ignored);
     }
     if (r.fd >= 0)
         close(r.fd);
-    if (r.parent_fd >= 0)
-        close(r.parent_fd);
+    if (r.place_fd >= 0)
+        close(r.place_fd);
     return result;
 }

@@ -259,6 +259,101 @@ def test_a_restore_that_is_killed_leaves_no_folder(origin):
     shutil.rmtree(data)
 
 
+def mount(*words):
+    subprocess.run(["mount", *map(str, words)], check=True, timeout=60)
+
+
+@pytest.fixture(params=["tmpfs", "bind"])
+def mounted(origin, request):
+    """A folder that is a mount point, as a container's volume is: of another file system, and of the same."""
+    data = origin.folder / "mounted"
+    data.mkdir()
+    if request.param == "tmpfs":
+        mount("-t", "tmpfs", "-o", "size=512m", "cella-test", data)
+    else:
+        mount("--bind", data, data)
+    try:
+        yield data
+    finally:
+        subprocess.run(["umount", data], check=True, timeout=60)
+        shutil.rmtree(data)
+
+
+def whole(data):
+    assert {"api-key", "audit", "db", "history", "images", "secret-key", "tls"} == set(inside(data)) - {"lost+found"}
+    assert (data / "images/another/rootfs/etc/na me%").stat().st_uid == 1234
+    assert data.stat().st_mode & 0o7777 == 0o711 and data.stat().st_uid == 0
+    return True
+
+
+def start_in_vain(data):
+    """What a server says that does not start there."""
+    done = subprocess.run([bin_dir() / "cella", "server", "--data", data, "--listen", "127.0.0.1:0"], capture_output=True,
+                          text=True, timeout=60, check=False)
+    assert done.returncode == 4, done
+    return done.stderr
+
+
+def test_a_mount_point_is_restored_to(origin, mounted):
+    (mounted / "lost+found").mkdir()
+    done = restore(origin.file, mounted)
+    assert done.returncode == 0, done
+    assert whole(mounted) and inside(mounted / "lost+found") == []
+    done = restore(origin.file, mounted)
+    assert done.returncode == 4 and "not empty" in done.stderr and whole(mounted)
+
+
+def test_a_server_starts_in_a_mount_point_that_was_restored_to(origin):
+    data = origin.folder / "volume"
+    data.mkdir()
+    mount("--bind", data, data)
+    try:
+        assert restore(origin.file, data).returncode == 0
+        (data / ".restore").mkdir()  # killed before its last step
+        again = Server(data=data)
+        try:
+            assert not (data / ".restore").exists()
+            assert again.request("GET", "/v0/sandbox/kept").json()["metadata"]["id"] == origin.box_id
+        finally:
+            again.close()
+    finally:
+        subprocess.run(["umount", data], check=True, timeout=60)
+        shutil.rmtree(data)
+
+
+def test_a_restore_to_a_mount_point_that_is_killed(origin, mounted):
+    content = origin.file.read_bytes()
+    process = subprocess.Popen([bin_dir() / "cella", "restore", "-", "--data", mounted], stdin=subprocess.PIPE,
+                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    process.stdin.write(content[:len(content) // 2])
+    process.stdin.flush()
+    wait_until((mounted / ".restore/MANIFEST").exists, 30, "some of it")
+    assert "under way" in start_in_vain(mounted)
+    process.kill()
+    process.stdin.close()
+    process.wait()
+    assert "has not come to its end" in start_in_vain(mounted)
+    assert inside(mounted) == [".restore"]
+    wait_until(lambda: restore(origin.file, mounted).returncode == 0, 30, "another one")
+    assert whole(mounted)
+
+    (mounted / ".restore").mkdir()  # as it is between the moves
+    for name in ("db", "images"):
+        (mounted / name).rename(mounted / ".restore" / name)
+    (mounted / "api-key").write_text("of an older backup\n")
+    assert "has not come to its end" in start_in_vain(mounted)
+    assert restore(origin.file, mounted).returncode == 0
+    assert whole(mounted) and (mounted / "api-key").read_text() == (origin.server.data / "api-key").read_text()
+
+
+def test_what_is_refused_leaves_a_mount_point_empty(origin, mounted):
+    path = repacked(origin, lambda name, data: None if name == "secret-key" else data)
+    done = restore(path, mounted)
+    assert done.returncode == 2 and "secret-key is missing" in done.stderr, done
+    path.unlink()
+    assert inside(mounted) == []
+
+
 def test_a_folder_that_is_none(origin):
     empty = origin.folder / "none"
     empty.mkdir()
