@@ -162,11 +162,12 @@ static int copy_histories(struct backup *b, struct error *err)
         tree_copy_file(from, LAYOUT_HISTORY_JOURNAL, to, LAYOUT_HISTORY_JOURNAL, err) < 0)
         return -1;
     struct dirent *entry;
-    while ((entry = readdir(dir)) != NULL) /* names with a dot are of the folder's own keeping */
-        if (entry->d_name[0] != '.' && entry->d_type == DT_DIR &&
+    while (errno = 0, (entry = readdir(dir)) != NULL)
+        if (entry->d_name[0] != '.' /* of the folder's own keeping */ &&
+            tree_is_folder(from, entry->d_name) &&
             copy_repository(from, to, entry->d_name, err) < 0)
             return error_prefix(err, "%s/%s", LAYOUT_HISTORY, entry->d_name);
-    return 0;
+    return errno != 0 ? error_sys(err, "reading %s", LAYOUT_HISTORY) : 0;
 }
 
 /* --- the list, and the file --- */
@@ -184,7 +185,7 @@ static int list_images(struct backup *b, FILE *out, struct error *err)
         return error_sys(err, "reading %s", LAYOUT_IMAGES);
     steal_fd(&list);
     struct dirent *entry;
-    while ((entry = readdir(dir)) != NULL) {
+    while (errno = 0, (entry = readdir(dir)) != NULL) {
         char prefix[PATH_MAX];
         snprintf(prefix, sizeof(prefix), "%s/%s", LAYOUT_IMAGES, entry->d_name);
         if (entry->d_name[0] == '.' || strcmp(prefix, HOST_IMAGE) == 0)
@@ -196,7 +197,7 @@ static int list_images(struct backup *b, FILE *out, struct error *err)
         if (manifest_add(out, image, prefix, &b->files, &b->bytes, err) < 0)
             return -1;
     }
-    return 0;
+    return errno != 0 ? error_sys(err, "reading %s", LAYOUT_IMAGES) : 0;
 }
 
 /* In memory until it is whole: it does not mention itself. */

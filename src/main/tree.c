@@ -98,6 +98,12 @@ int tree_walk(int dir_fd, const char *prefix, tree_visitor *visit, void *ctx, st
     return walk_folder(&walk, dir_fd, (size_t)len, err);
 }
 
+bool tree_is_folder(int dir_fd, const char *name)
+{
+    struct stat st;
+    return fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode);
+}
+
 /* --- removing --- */
 
 static int remove_one(void *ctx, enum tree_moment moment, int dir_fd, const char *name,

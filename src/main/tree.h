@@ -6,6 +6,7 @@
  * folder belong to cellad, and root, who walks here, must not be led out of it.
  */
 
+#include <stdbool.h>
 #include <sys/stat.h>
 
 #include "base/error.h"
@@ -27,6 +28,9 @@ typedef int tree_visitor(void *ctx, enum tree_moment moment, int dir_fd, const c
  * FILE_NOT_FOUND when an entry goes away meanwhile.
  */
 int tree_walk(int dir_fd, const char *prefix, tree_visitor *visit, void *ctx, struct error *err);
+
+/* Whether the entry is a folder. Not every file system says so when a folder is read (d_type). */
+bool tree_is_folder(int dir_fd, const char *name);
 
 /* Removes a folder with all that is in it. Fine when it is not there. */
 int tree_remove(int dir_fd, const char *name, struct error *err);

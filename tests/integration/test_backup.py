@@ -354,6 +354,27 @@ def test_what_is_refused_leaves_a_mount_point_empty(origin, mounted):
     assert inside(mounted) == []
 
 
+def test_where_folders_are_not_told_from_files(origin):
+    """Some file systems do not say what an entry is: ext2 as it once was, XFS with ftype=0."""
+    image, data = origin.folder / "ext2.img", origin.folder / "old-disk"
+    image.touch()
+    os.truncate(image, 256 << 20)
+    subprocess.run(["mkfs.ext2", "-q", "-O", "^filetype", image], check=True, timeout=60)
+    data.mkdir()
+    mount("-o", "loop", image, data)
+    try:
+        assert restore(origin.file, data).returncode == 0
+        again = origin.folder / "again.tar"
+        subprocess.run([bin_dir() / "cella", "backup", again, "--data", data], check=True, capture_output=True, timeout=60)
+        with tarfile.open(again) as tar, tarfile.open(origin.file) as first:
+            assert sorted(tar.getnames()) == sorted(first.getnames())
+        again.unlink()
+    finally:
+        subprocess.run(["umount", data], check=True, timeout=60)
+        data.rmdir()
+        image.unlink()
+
+
 def test_a_folder_that_is_none(origin):
     empty = origin.folder / "none"
     empty.mkdir()
