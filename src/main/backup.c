@@ -16,6 +16,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <libgen.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -254,25 +255,48 @@ static int pack(struct backup *b, int out, struct error *err)
     return archive_run(argv, -1, out, "the backup could not be written", err);
 }
 
-/* Under another name until it is whole; never over another file. */
-static int pack_to_file(struct backup *b, const char *file, struct error *err)
+/* --- under its name once it is whole, and never over another file --- */
+
+static int write_out(struct backup *b, int fd, const char *file, struct error *err)
+{
+    if (pack(b, fd, err) < 0)
+        return -1;
+    return fsync(fd) < 0 ? error_sys(err, "writing %s", file) : 0;
+}
+
+/* Where there are no files without a name (NFS): another name, which a kill leaves behind. */
+static int pack_by_rename(struct backup *b, const char *file, struct error *err)
 {
     char part[PATH_MAX];
     if (snprintf(part, sizeof(part), "%s.part-%d", file, (int)getpid()) >= (int)sizeof(part))
         return error_set(err, ERROR_INVALID_ARGUMENT, "%s: too long a path", file);
-    if (access(file, F_OK) == 0)
-        return error_set(err, ERROR_ALREADY_EXISTS, "%s exists already", file);
     _cleanup_fd_ int fd = open(part, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (fd < 0)
         return error_sys(err, "making %s", part);
-    int result = pack(b, fd, err);
-    if (result == 0 && fsync(fd) < 0)
-        result = error_sys(err, "writing %s", file);
+    int result = write_out(b, fd, file, err);
     if (result == 0 && renameat2(AT_FDCWD, part, AT_FDCWD, file, RENAME_NOREPLACE) < 0)
         result = error_sys(err, "naming it %s", file);
     if (result < 0)
         unlink(part);
     return result;
+}
+
+/* Without a name it goes with whoever is killed. */
+static int pack_to_file(struct backup *b, const char *file, struct error *err)
+{
+    char path[PATH_MAX];
+    snprintf(path, sizeof(path), "%s", file);
+    if (access(file, F_OK) == 0)
+        return error_set(err, ERROR_ALREADY_EXISTS, "%s exists already", file);
+    _cleanup_fd_ int fd = open(dirname(path), O_WRONLY | O_TMPFILE | O_CLOEXEC, 0600);
+    if (fd < 0 && (errno == EOPNOTSUPP || errno == EISDIR))
+        return pack_by_rename(b, file, err);
+    if (fd < 0)
+        return error_sys(err, "making %s", file);
+    if (write_out(b, fd, file, err) < 0)
+        return -1;
+    return linkat(fd, "", AT_FDCWD, file, AT_EMPTY_PATH) < 0 ? error_sys(err, "naming it %s", file)
+                                                             : 0;
 }
 
 static int make_backup(struct backup *b, const char *file, struct error *err)

@@ -7,6 +7,7 @@ import os
 import pathlib
 import re
 import shutil
+import signal
 import subprocess
 import tarfile
 import tempfile
@@ -352,6 +353,35 @@ def test_what_is_refused_leaves_a_mount_point_empty(origin, mounted):
     assert done.returncode == 2 and "secret-key is missing" in done.stderr, done
     path.unlink()
     assert inside(mounted) == []
+
+
+def children(pid):
+    try:
+        return [int(child) for child in pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    except FileNotFoundError:
+        return []
+
+
+def test_a_backup_that_is_killed_leaves_nothing(origin):
+    large = origin.server.data / "images" / "large"
+    large.mkdir()
+    (large / "file").write_bytes(os.urandom(64 << 20))
+    before = inside(origin.folder)
+    process = subprocess.Popen([bin_dir() / "cella", "backup", origin.folder / "killed.tar", "--data", origin.server.data],
+                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        tar = wait_until(lambda: children(process.pid), 30, "the file is being written")[0]
+        os.kill(tar, signal.SIGSTOP)
+        process.kill()
+        process.wait()
+        os.kill(tar, signal.SIGKILL)
+        assert inside(origin.folder) == before
+        done = origin.server.cli("backup", origin.folder / "killed.tar")  # which also removes the copies in the data folder
+        assert done.returncode == 0 and (origin.folder / "killed.tar").stat().st_mode & 0o777 == 0o600, done
+        assert not list(origin.server.data.glob(".backup-*"))
+    finally:
+        shutil.rmtree(large)
+        (origin.folder / "killed.tar").unlink(missing_ok=True)
 
 
 def test_where_folders_are_not_told_from_files(origin):
