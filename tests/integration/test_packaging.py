@@ -3,6 +3,7 @@
 installed, what it starts exists. Building it takes minutes and a registry, and is nobody's test."""
 
 import json
+import os
 import pathlib
 import re
 import shutil
@@ -94,6 +95,61 @@ def test_the_entry_starts_what_it_is_given():
         pytest.skip("the root of this machine is an overlay")
     done = subprocess.run([REPO / "packaging/container-entry", "echo", "a  b"], capture_output=True, text=True, check=True)
     assert done.stdout == "a  b\n"
+
+
+def make_root(folder):
+    """A small root with the tools that the entry runs, and the libraries of these."""
+    for name in ("usr/bin", "usr/lib/modules", "etc", "opt/a b", "proc", "sys", "dev", "run", "var/lib/cella", "var/lib/cella-root"):
+        (folder / name).mkdir(parents=True)
+    for name in ("bin", "lib", "lib64"):
+        (folder / name).symlink_to("usr/bin" if name == "bin" else "usr/lib")
+    (folder / "etc/kept").write_text("of the image\n")
+    tools = [shutil.which(name) for name in ("sh", "grep", "rm", "mkdir", "cp", "chmod", "mv", "mount", "umount", "cat", "pivot_root", "rmdir",
+                                             "ls")]
+    for tool in [*tools, REPO / "packaging/container-entry"]:
+        shutil.copy(tool, folder / "usr/bin")
+    linked = subprocess.run(["ldd", *tools], capture_output=True, text=True, check=False).stdout
+    for library in set(re.findall(r"(/\S+\.so\S*) \(", linked)):
+        shutil.copy(library, folder / "usr/lib")
+
+
+IN_OVERLAY = """
+cd "$1"
+mount -t tmpfs none root-volume
+mount -t overlay none -o lowerdir=image,upperdir=upper,workdir=work root
+for name in proc sys dev; do mount --rbind /$name root/$name; done
+mount -t tmpfs none root/run
+mount --bind root-volume root/var/lib/cella-root
+mount --bind data root/var/lib/cella
+mount --bind modules root/usr/lib/modules
+mount -o remount,bind,ro root/usr/lib/modules
+mount --bind modules "root/opt/a b"
+exec 9<root-volume
+chroot root container-entry sh -c '
+    grep " / " /proc/self/mounts | { read -r _ _ type _; echo root on $type; }
+    cat /etc/kept /lib/modules/marker "/opt/a b/marker" /var/lib/cella/marker
+    echo x 2>&- >/lib/modules/new || echo read-only
+    echo x >/usr/bin/new && echo writable'
+ls -A /proc/self/fd/9/root/usr/lib/modules "/proc/self/fd/9/root/opt/a b"
+"""
+
+
+def test_the_entry_copies_an_overlay_and_no_mounts(tmp_path):
+    """In a mount namespace of its own, with a root that is an overlay as a container's is."""
+    if os.geteuid() != 0:
+        pytest.skip("needs root")
+    for name in ("image", "upper", "work", "root", "root-volume", "data", "modules"):
+        (tmp_path / name).mkdir()
+    make_root(tmp_path / "image")
+    for name in ("data", "modules"):
+        (tmp_path / name / "marker").write_text(f"{name} of the machine\n")
+    done = subprocess.run(["unshare", "--mount", "sh", "-euc", IN_OVERLAY, "sh", tmp_path], capture_output=True, text=True, timeout=60,
+                          check=False)
+    lines = done.stdout.splitlines()
+    assert lines[:7] == ["root on tmpfs", "of the image", "modules of the machine", "modules of the machine", "data of the machine", "read-only",
+                         "writable"], done
+    # What was copied is below the mounts: nothing.
+    assert [line for line in lines[7:] if line] == ["/proc/self/fd/9/root/opt/a b:", "/proc/self/fd/9/root/usr/lib/modules:"], done
 
 
 def test_compose_gives_it_what_it_needs():
