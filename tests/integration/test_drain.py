@@ -63,9 +63,10 @@ def test_what_is_under_way_ends_and_ready_says_no(made):
     assert server.process.wait(60 * PATIENCE) == 0
 
 
-def test_a_websocket_is_told_that_the_server_goes(made):
-    server = made("--drain-timeout", "1s")
+def test_a_websocket_is_told_at_once_that_the_server_goes(made):
+    server = made("--drain-timeout", "60s")
     box = server.create()
+    thread, answers = start_slow(server, box)
     socket = ExecSocket(server, box.name)
     socket.start("a", "echo on; sleep 1000")
     socket.await_("a", "stdout")
@@ -73,7 +74,11 @@ def test_a_websocket_is_told_that_the_server_goes(made):
     while socket.take() is not None:
         pass
     assert socket.ws.close_code == 1001
+    assert server.process.poll() is None and not answers  # a request has the timeout, a WebSocket has not
+    server.process.send_signal(signal.SIGTERM)
     assert server.process.wait(60 * PATIENCE) == 0
+    thread.join(60 * PATIENCE)
+    assert answers and answers[0].status == 503, answers
 
 
 def test_sandboxes_can_be_kept(made):
