@@ -39,8 +39,10 @@ struct exporter {
     uint64_t start_unix_ns;
     unsigned running; /* coroutines */
     bool stopping;
-    bool failing; /* it was said so */
-    struct co_cond wake_spans, wake_figures, ended;
+    bool failing;         /* it was said so */
+    struct co_cond many;  /* spans, or it stops */
+    struct co_cond stops; /* only that: a collector that refuses is not asked sooner for it */
+    struct co_cond ended;
 };
 
 static uint64_t unix_ns(void)
@@ -53,7 +55,7 @@ static uint64_t unix_ns(void)
 static void many_spans(void *ctx)
 {
     struct exporter *e = ctx;
-    co_cond_wake_all(&e->wake_spans);
+    co_cond_wake_all(&e->many);
 }
 
 int exporter_new(struct loop *loop, struct export_settings *settings, exporter_tell *tell,
@@ -143,8 +145,7 @@ static int send_once(struct exporter *e, const struct delivery *d, int *ret_stat
 }
 
 /* Counts what became of its items. */
-static void deliver(struct exporter *e, const struct delivery *d, unsigned attempts,
-                    struct co_cond *hurry)
+static void deliver(struct exporter *e, const struct delivery *d, unsigned attempts)
 {
     struct meters *meters = loop_meters(e->loop);
     int64_t pause = BACKOFF_FIRST_MS;
@@ -153,7 +154,7 @@ static void deliver(struct exporter *e, const struct delivery *d, unsigned attem
     for (unsigned i = 0; i < attempts; i++) {
         if (i > 0) {
             meter_count(meters, METER_RETRY_EXPORT);
-            co_cond_wait(e->loop, hurry, pause, &err);
+            co_cond_wait(e->loop, &e->stops, pause, &err);
             pause = pause * 2 < BACKOFF_MOST_MS ? pause * 2 : BACKOFF_MOST_MS;
         }
         if (send_once(e, d, &status, &err) == 0) {
@@ -168,8 +169,7 @@ static void deliver(struct exporter *e, const struct delivery *d, unsigned attem
 
 /* In the encoding that the collector is to get. */
 static void deliver_as(struct exporter *e, struct delivery *d, struct buf *body,
-                       void (*to_json)(struct buf *out, struct slice request), unsigned attempts,
-                       struct co_cond *hurry)
+                       void (*to_json)(struct buf *out, struct slice request), unsigned attempts)
 {
     _cleanup_buf_ struct buf text = BUF_INIT(JSON_BYTES_MAX);
     d->body = (struct slice){body->data, body->len};
@@ -180,7 +180,7 @@ static void deliver_as(struct exporter *e, struct delivery *d, struct buf *body,
     if (body->failed || text.failed)
         meter_add(loop_meters(e->loop), METER_SPANS_DROPPED, d->items);
     else
-        deliver(e, d, attempts, hurry);
+        deliver(e, d, attempts);
 }
 
 static struct otlp_resource resource_of(const struct exporter *e)
@@ -203,7 +203,7 @@ static void send_spans(struct exporter *e)
                          .headers = &e->settings.trace_headers,
                          .json = e->settings.traces_json,
                          .items = count};
-    deliver_as(e, &d, &body, otlp_traces_to_json, ATTEMPTS, &e->wake_spans);
+    deliver_as(e, &d, &body, otlp_traces_to_json, ATTEMPTS);
 }
 
 static void send_figures(struct exporter *e)
@@ -218,7 +218,7 @@ static void send_figures(struct exporter *e)
                          .headers = &e->settings.metric_headers,
                          .json = e->settings.metrics_json,
                          .items = 1};
-    deliver_as(e, &d, &body, otlp_metrics_to_json, 1, &e->wake_figures);
+    deliver_as(e, &d, &body, otlp_metrics_to_json, 1);
 }
 
 static void ended(struct exporter *e)
@@ -227,15 +227,21 @@ static void ended(struct exporter *e)
     co_cond_wake_all(&e->ended);
 }
 
+/* Nobody is woken who does not wait: what has come while a request was under way is looked at, and
+ * once more after the end. That last one is cut short, and counted as dropped, by exporter_stop().
+ */
 static void spans_run(void *arg)
 {
     struct exporter *e = arg;
     struct error err;
     while (!e->stopping) {
-        co_cond_wait(e->loop, &e->wake_spans, e->settings.traces_ms, &err);
+        if (e->tracer.span_count < SPANS_MANY)
+            co_cond_wait(e->loop, &e->many, e->settings.traces_ms, &err);
         if (e->tracer.span_count > 0)
             send_spans(e);
     }
+    if (e->tracer.span_count > 0)
+        send_spans(e);
     ended(e);
 }
 
@@ -244,7 +250,7 @@ static void figures_run(void *arg)
     struct exporter *e = arg;
     struct error err;
     while (!e->stopping) {
-        co_cond_wait(e->loop, &e->wake_figures, e->settings.metrics_ms, &err);
+        co_cond_wait(e->loop, &e->stops, e->settings.metrics_ms, &err);
         send_figures(e);
     }
     ended(e);
@@ -269,8 +275,8 @@ void exporter_stop(struct exporter *e)
     if (e == NULL)
         return;
     e->stopping = true;
-    co_cond_wake_all(&e->wake_spans);
-    co_cond_wake_all(&e->wake_figures);
+    co_cond_wake_all(&e->many);
+    co_cond_wake_all(&e->stops);
     /* What was sent before has more time than that: it is cut short. */
     int64_t end = loop_now(e->loop) + LAST_TRY_MS + LAST_TRY_MS / 2;
     while (e->running > 0) {

@@ -10,8 +10,6 @@
 #include "observe/otlp.h"
 #include "observe/protobuf.h"
 
-enum { MANY = 512 };
-
 /* Field numbers of opentelemetry.proto.trace.v1. */
 enum {
     SCOPE_SPANS_SPAN = 2,
@@ -141,6 +139,6 @@ void span_end(struct errand *errand, struct span *span, enum span_kind kind,
         meter_count(tracer->meters, METER_SPANS_DROPPED);
         return;
     }
-    if (++tracer->span_count == MANY && tracer->many != NULL)
+    if (++tracer->span_count == SPANS_MANY && tracer->many != NULL)
         tracer->many(tracer->ctx);
 }

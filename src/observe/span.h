@@ -24,7 +24,10 @@
 
 enum span_kind { SPAN_INTERNAL = 1, SPAN_SERVER = 2, SPAN_CLIENT = 3 }; /* OTLP's numbers */
 
-enum { SPANS_BYTES_MAX = 4 << 20 }; /* that wait to be sent */
+enum {
+    SPANS_BYTES_MAX = 4 << 20, /* that wait to be sent */
+    SPANS_MANY = 512,          /* of them are worth a request of their own */
+};
 
 struct tracer {
     struct id_source ids;
@@ -32,7 +35,7 @@ struct tracer {
     struct meters *meters;
     struct buf spans;        /* OTLP: field 2 of a ScopeSpans, one after the other */
     unsigned span_count;     /* in it */
-    void (*many)(void *ctx); /* told when there are many; may be NULL */
+    void (*many)(void *ctx); /* told when there are SPANS_MANY; may be NULL */
     void *ctx;
 };
 
