@@ -89,28 +89,55 @@ static bool add_decoded(struct buf *out, const char *text, size_t len)
     return true;
 }
 
-/* "key=value,key2=value2" as strings of key, between and value. */
-static int add_pairs(struct buf *out, const char *name, const char *text, const char *between,
-                     struct error *err)
+/* The next pair of "key=value,key2=value2"; false behind the last one. What is no pair has no key.
+ * *text is moved on. */
+struct pair {
+    const char *key, *value;
+    size_t key_len, value_len;
+};
+
+static bool next_pair(const char **text, struct pair *ret_pair)
 {
-    while (text != NULL && *text != '\0') {
-        text += strspn(text, " \t,");
-        size_t len = strcspn(text, ","), whole = len;
-        while (len > 0 && (text[len - 1] == ' ' || text[len - 1] == '\t'))
-            len--;
-        const char *equals = memchr(text, '=', len);
-        if (len > 0 && (equals == NULL || equals == text))
+    if (*text == NULL)
+        return false;
+    const char *at = *text + strspn(*text, " \t,");
+    size_t len = strcspn(at, ",");
+    *text = at + len;
+    while (len > 0 && (at[len - 1] == ' ' || at[len - 1] == '\t'))
+        len--;
+    if (len == 0)
+        return false;
+    const char *equals = memchr(at, '=', len);
+    size_t key_len = equals == NULL ? 0 : (size_t)(equals - at);
+    *ret_pair = (struct pair){.key = at, .key_len = key_len};
+    if (key_len > 0) {
+        ret_pair->value = equals + 1;
+        ret_pair->value_len = len - key_len - 1;
+    }
+    return true;
+}
+
+static bool has_key(const struct pair *pair, const char *key)
+{
+    return pair->key_len == strlen(key) && memcmp(pair->key, key, pair->key_len) == 0;
+}
+
+/* As strings of key, between and value; but for those of the key `without` (NULL: all). */
+static int add_pairs(struct buf *out, const char *name, const char *text, const char *between,
+                     const char *without, struct error *err)
+{
+    struct pair pair;
+    while (next_pair(&text, &pair)) {
+        if (pair.key_len == 0)
             return error_set(err, ERROR_INVALID_ARGUMENT, "%s: not a list of key=value", name);
-        if (len > 0) {
-            size_t key = (size_t)(equals - text);
-            bool right = add_decoded(out, text, key);
-            buf_adds(out, between);
-            right = right && add_decoded(out, equals + 1, len - key - 1);
-            buf_addc(out, '\0');
-            if (!right)
-                return error_set(err, ERROR_INVALID_ARGUMENT, "%s: a control character", name);
-        }
-        text += whole;
+        if (without != NULL && has_key(&pair, without))
+            continue;
+        bool right = add_decoded(out, pair.key, pair.key_len);
+        buf_adds(out, between);
+        right = right && add_decoded(out, pair.value, pair.value_len);
+        buf_addc(out, '\0');
+        if (!right)
+            return error_set(err, ERROR_INVALID_ARGUMENT, "%s: a control character", name);
     }
     return buf_check(out, name, err);
 }
@@ -120,7 +147,7 @@ static int read_headers(environ_getter *get, const char *own_name, struct buf *o
 {
     const char *common = "OTEL_EXPORTER_OTLP_HEADERS";
     const char *name = value_of(get, own_name) != NULL ? own_name : common;
-    return add_pairs(out, name, value_of(get, name), ": ", err);
+    return add_pairs(out, name, value_of(get, name), ": ", NULL, err);
 }
 
 /* gRPC is none of those that are spoken here. */
@@ -167,22 +194,38 @@ static int read_ratio(environ_getter *get, const char *option, double *ratio, st
     return 0;
 }
 
-/* service.name has a variable of its own, which counts more than the list. */
-static int read_resource(environ_getter *get, struct buf *out, struct error *err)
+static bool lists(const char *list, const char *key)
+{
+    struct pair pair;
+    while (next_pair(&list, &pair))
+        if (has_key(&pair, key))
+            return true;
+    return false;
+}
+
+/* What nobody has said is said of the server by itself. service.name has a variable of its own,
+ * which counts more than the list. */
+static int read_resource(environ_getter *get, const char *instance, struct buf *out,
+                         struct error *err)
 {
     const char *service = value_of(get, "OTEL_SERVICE_NAME");
     const char *list = value_of(get, "OTEL_RESOURCE_ATTRIBUTES");
-    bool listed = list != NULL && strstr(list, "service.name=") != NULL;
-    if (service != NULL || !listed) {
-        buf_adds(out, "service.name=");
-        buf_adds(out, service != NULL ? service : "cella");
+    const struct {
+        const char *key, *value;
+    } own[] = {{"service.name", service != NULL ? service : "cella"},
+               {"service.version", CELLA_VERSION},
+               {"service.instance.id", instance}};
+    for (size_t i = 0; i < ARRAY_LEN(own); i++) {
+        bool chosen = i == 0 && service != NULL;
+        if (own[i].value[0] == '\0' || (!chosen && lists(list, own[i].key)))
+            continue;
+        buf_adds(out, own[i].key);
+        buf_addc(out, '=');
+        buf_adds(out, own[i].value);
         buf_addc(out, '\0');
     }
-    buf_adds(out, "service.version=" CELLA_VERSION);
-    buf_addc(out, '\0');
-    if (service != NULL && listed)
-        return 0; /* two names would be one too many */
-    return add_pairs(out, "OTEL_RESOURCE_ATTRIBUTES", list, "=", err);
+    return add_pairs(out, "OTEL_RESOURCE_ATTRIBUTES", list, "=",
+                     service != NULL ? "service.name" : NULL, err);
 }
 
 static bool is_none(environ_getter *get, const char *name)
@@ -192,7 +235,7 @@ static bool is_none(environ_getter *get, const char *name)
 }
 
 int export_settings_read(struct export_settings *s, const char *endpoint, const char *ratio,
-                         environ_getter *get, struct error *err)
+                         const char *instance, environ_getter *get, struct error *err)
 {
     *s = (struct export_settings){.trace_headers = BUF_INIT(HEADERS_MAX),
                                   .metric_headers = BUF_INIT(HEADERS_MAX),
@@ -215,7 +258,8 @@ int export_settings_read(struct export_settings *s, const char *endpoint, const 
         read_protocol(get, "OTEL_EXPORTER_OTLP_METRICS_PROTOCOL", &s->metrics_json, err) < 0 ||
         read_interval(get, "OTEL_BSP_SCHEDULE_DELAY", &s->traces_ms, err) < 0 ||
         read_interval(get, "OTEL_METRIC_EXPORT_INTERVAL", &s->metrics_ms, err) < 0 ||
-        read_ratio(get, ratio, &s->ratio, err) < 0 || read_resource(get, &s->resource, err) < 0) {
+        read_ratio(get, ratio, &s->ratio, err) < 0 ||
+        read_resource(get, instance, &s->resource, err) < 0) {
         export_settings_release(s);
         return -1;
     }

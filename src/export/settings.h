@@ -24,8 +24,10 @@ struct export_settings {
     int64_t traces_ms, metrics_ms; /* between two sends */
 };
 
-/* endpoint, ratio: the options; "": not given. environ_get: getenv(), or a test's. A variable that
- * makes no sense is INVALID_ARGUMENT, and names itself. */
+/* endpoint, ratio: the options; "": not given. instance: what tells this server from others, the
+ * same after a restart. environ_get: getenv(), or a test's. A variable that makes no sense is
+ * INVALID_ARGUMENT, and names itself. */
 int export_settings_read(struct export_settings *settings, const char *endpoint, const char *ratio,
-                         char *(*environ_get)(const char *name), struct error *err);
+                         const char *instance, char *(*environ_get)(const char *name),
+                         struct error *err);
 void export_settings_release(struct export_settings *settings);

@@ -417,10 +417,24 @@ static void tell_figures(void *ctx, struct meter_sink *sink)
     observed_tell(ctx, sink);
 }
 
+/* The data folder's id: the same after a restart, and another one in a copy that was restored. */
+static int read_instance(char id[INSTANCE_ID_LEN + 1], struct error *err)
+{
+    _cleanup_fd_ int fd =
+        openat(CELLAD_FD_DATA, LAYOUT_INSTANCE, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    ssize_t n = fd < 0 ? -1 : read(fd, id, INSTANCE_ID_LEN);
+    if (n < 0)
+        return error_sys(err, "reading %s", LAYOUT_INSTANCE);
+    id[n] = '\0';
+    return 0;
+}
+
 static int open_exporter(struct cellad *d, struct error *err)
 {
     struct export_settings settings;
-    if (export_settings_read(&settings, d->otlp, d->trace_ratio, getenv, err) < 0)
+    char instance[INSTANCE_ID_LEN + 1];
+    if (read_instance(instance, err) < 0 ||
+        export_settings_read(&settings, d->otlp, d->trace_ratio, instance, getenv, err) < 0)
         return -1;
     return exporter_new(d->loop, &settings, tell_figures, &d->api, &d->exporter, err);
 }

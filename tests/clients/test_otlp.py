@@ -123,7 +123,7 @@ def exported(request):
     collector = Collector(request.param, refusals=1)
     server = Server("--otlp-endpoint", collector.address,
                     env={"OTEL_EXPORTER_OTLP_PROTOCOL": request.param, "OTEL_EXPORTER_OTLP_HEADERS": "x-team=one%20two", "OTEL_BSP_SCHEDULE_DELAY": "200",
-                             "OTEL_METRIC_EXPORT_INTERVAL": "500", "OTEL_RESOURCE_ATTRIBUTES": "deployment=test"})
+                             "OTEL_METRIC_EXPORT_INTERVAL": "500", "OTEL_SERVICE_NAME": "mine", "OTEL_RESOURCE_ATTRIBUTES": "service.name=theirs,deployment=test"})
     try:
         box = server.create("traced")
         answer = server.request("POST", "/v0/sandbox/traced/process", {"command": "true", "waitForCompletion": True},
@@ -133,6 +133,7 @@ def exported(request):
         wait_until(lambda: any(TRACE in str(span) for span in spans(collector)) and
                    any(where == "/v1/metrics" for where, _, _ in collector.posts), 60, "traces and figures")
         box.delete()
+        collector.instance = server.instance
         yield collector
     finally:
         server.close()
@@ -177,7 +178,9 @@ def test_the_resource_says_who_it_is(exported):
         for request in exported.decoded(path):
             for resource in request[member]:
                 said = {one["key"]: one["value"].get("stringValue") for one in resource["resource"]["attributes"]}
-                assert said["service.name"] and said["deployment"] == "test", said
+                assert len(said) == len(resource["resource"]["attributes"]), resource
+                assert said["service.name"] == "mine" and said["deployment"] == "test", said
+                assert said["service.instance.id"] == exported.instance, said
 
 
 def test_figures(exported):

@@ -52,7 +52,7 @@ static int clear(void **state)
 
 static int read_all(struct export_settings *s, const char *endpoint, struct error *err)
 {
-    return export_settings_read(s, endpoint, "", test_getenv, err);
+    return export_settings_read(s, endpoint, "", "folder7", test_getenv, err);
 }
 
 static void off_by_default(void **state)
@@ -121,6 +121,46 @@ static void lists(void **state)
     export_settings_release(&s);
 }
 
+/* Each attribute once, whoever said it. */
+static void resources(void **state)
+{
+#define VERSION "service.version=" CELLA_VERSION "\0"
+#define ROW(service, list, expected)                                                               \
+    {                                                                                              \
+        service, list, expected, sizeof(expected) - 1                                              \
+    }
+    static const struct {
+        const char *service, *list, *expected;
+        size_t len;
+    } rows[] = {
+        ROW("", "", "service.name=cella\0" VERSION "service.instance.id=folder7\0"),
+        ROW("mine", "service.name=theirs,a=b",
+            "service.name=mine\0" VERSION "service.instance.id=folder7\0a=b\0"),
+        ROW("mine", "a=b, service.name=theirs ,c=d",
+            "service.name=mine\0" VERSION "service.instance.id=folder7\0a=b\0c=d\0"),
+        ROW("", "a=b,service.name=theirs",
+            VERSION "service.instance.id=folder7\0a=b\0service.name=theirs\0"),
+        ROW("", "k8s.service.name=x",
+            "service.name=cella\0" VERSION "service.instance.id=folder7\0k8s.service.name=x\0"),
+        ROW("mine", "k8s.service.name=x",
+            "service.name=mine\0" VERSION "service.instance.id=folder7\0k8s.service.name=x\0"),
+        ROW("", "service.instance.id=pod-3,a=service.name=b",
+            "service.name=cella\0" VERSION "service.instance.id=pod-3\0a=service.name=b\0"),
+        ROW("", "service.version=9",
+            "service.name=cella\0service.instance.id=folder7\0service.version=9\0"),
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct export_settings s;
+        struct error err;
+        set("OTEL_SERVICE_NAME", rows[i].service);
+        set("OTEL_RESOURCE_ATTRIBUTES", rows[i].list);
+        assert_int_equal(read_all(&s, "", &err), 0);
+        assert_int_equal(s.resource.len, rows[i].len);
+        assert_memory_equal(s.resource.data, rows[i].expected, rows[i].len);
+        export_settings_release(&s);
+    }
+}
+
 static void wrong_ones(void **state)
 {
     static const struct {
@@ -131,6 +171,7 @@ static void wrong_ones(void **state)
         {"OTEL_EXPORTER_OTLP_HEADERS", "novalue"},
         {"OTEL_EXPORTER_OTLP_HEADERS", "=x"},
         {"OTEL_EXPORTER_OTLP_HEADERS", "a=b%0d%0aevil: yes"},
+        {"OTEL_RESOURCE_ATTRIBUTES", "a=b,novalue"},
         {"OTEL_EXPORTER_OTLP_PROTOCOL", "grpc"},
         {"OTEL_EXPORTER_OTLP_METRICS_PROTOCOL", "json"},
         {"OTEL_TRACES_SAMPLER_ARG", "2"},
@@ -154,7 +195,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(off_by_default, clear), cmocka_unit_test_setup(addresses, clear),
         cmocka_unit_test_setup(protocols, clear),      cmocka_unit_test_setup(lists, clear),
-        cmocka_unit_test_setup(wrong_ones, clear),
+        cmocka_unit_test_setup(resources, clear),      cmocka_unit_test_setup(wrong_ones, clear),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
