@@ -5,6 +5,7 @@
  * coroutine, which may serve several requests of a connection one after the other.
  */
 
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
@@ -91,27 +92,45 @@ void request_scope_begin(struct http_exchange *x)
     span_begin_request(server->tracer, errand, &x->span);
 }
 
+/* "127.0.0.1:4711", "[::1]:4711"; anything else is an address as a whole, with port 0: none. */
+static void split_peer(struct arena *arena, const char *peer, const char **ret_address,
+                       int64_t *ret_port)
+{
+    bool bracketed = peer[0] == '[';
+    const char *end = bracketed ? strstr(peer, "]:") : strrchr(peer, ':');
+    *ret_address = peer;
+    *ret_port = 0;
+    if (end == NULL)
+        return;
+    *ret_address = arena_printf(arena, "%.*s", (int)(end - peer) - bracketed, peer + bracketed);
+    *ret_port = strtol(end + 1 + bracketed, NULL, 10);
+}
+
 /* "GET /v0/sandbox/{name}", as OpenTelemetry wants a server's spans to be called. */
 static void end_span(struct http_exchange *x, struct errand *errand)
 {
     const struct http_request *request = &x->head.request;
+    const char *address;
+    int64_t port;
     if (!x->span.recorded)
         return;
+    split_peer(x->arena, request->peer, &address, &port);
     const struct span_attribute attributes[] = {
         {.name = "http.request.method", .text = request->method},
         {.name = "url.path", .text = request->path},
         {.name = "http.route", .text = x->route != NULL ? x->route : ""},
         {.name = "url.scheme", .text = http_is_tls(x) ? "https" : "http"},
-        {.name = "client.address", .text = request->peer},
+        {.name = "client.address", .text = address},
         {.name = "cella.request_id", .text = errand->request_id},
         {.name = "http.response.status_code", .number = x->status},
+        {.name = "client.port", .number = port}, /* the last: it may be missing */
     };
     struct error why = {.code = ERROR_INTERNAL};
     x->span.name =
         arena_printf(x->arena, "%s %s", request->method, x->route != NULL ? x->route : "");
     bool failed = x->status >= 500 || x->status == 0; /* 4xx is no error of a server's */
     span_end(errand, &x->span, SPAN_SERVER, failed ? &why : NULL, attributes,
-             ARRAY_LEN(attributes));
+             ARRAY_LEN(attributes) - (port == 0));
 }
 
 void request_scope_end(struct http_exchange *x, bool whole)

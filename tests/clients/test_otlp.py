@@ -166,6 +166,8 @@ def test_a_request_is_a_span_of_its_callers_trace(exported):
     mine = [span for span in spans(exported) if span["traceId"] == TRACE]
     server = [span for span in mine if span.get("kind") == "SPAN_KIND_SERVER"]
     assert len(server) == 1 and server[0]["parentSpanId"] == PARENT, mine
+    said = {one["key"]: one["value"] for one in server[0]["attributes"]}
+    assert said["client.address"] == {"stringValue": "127.0.0.1"} and int(said["client.port"]["intValue"]) > 0, said
     assert int(server[0]["startTimeUnixNano"]) < int(server[0]["endTimeUnixNano"])
     ids = {span["spanId"] for span in mine}
     inner = [span for span in mine if span.get("parentSpanId") in ids]
