@@ -171,6 +171,14 @@ static bool complete_answer(struct http_exchange *x, int rc, struct error *why)
     return !x->cut && x->state == ANSWER_ENDED;
 }
 
+/* What no handler gets to see; the others count for themselves. */
+static void count_refusal(struct meters *meters, enum error_code code)
+{
+    meter_error(meters, code);
+    if (code == ERROR_REQUEST_TIMEOUT)
+        meter_count(meters, METER_TIMEOUT_REQUEST);
+}
+
 static enum exchange_end run(struct http_exchange *x)
 {
     struct http_server *server = x->conn->server;
@@ -180,7 +188,7 @@ static enum exchange_end run(struct http_exchange *x)
         empty_request(x);
     request_scope_begin(x);
     if (rc != 0) {
-        meter_error(loop_meters(server->loop), err.code);
+        count_refusal(loop_meters(server->loop), err.code);
     } else {
         body_begin(x);
         rc = server->handler(x, server->ctx, &err);

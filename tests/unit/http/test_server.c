@@ -11,6 +11,7 @@
 #include <poll.h>
 
 #include "loop/fiber.h"
+#include "observe/meters.h"
 
 enum { BIG = 64 << 20, PIECE = 64 * 1024 };
 
@@ -431,6 +432,8 @@ static void expect_continue(void **state)
 
 static void check_slow(struct fixture *f)
 {
+    struct meters *meters = meters_new(NULL);
+    loop_set_meters(f->loop, meters);
     /* a header that does not end */
     int fd = raw_connect(f);
     raw_sends(f, fd, "GET / HTTP/1.1\r\nHost: x\r\n");
@@ -449,6 +452,8 @@ static void check_slow(struct fixture *f)
     }
     check_statuses(f, fd, "408 ");
     close(fd);
+    assert_int_equal(meters->counters[METER_TIMEOUT_REQUEST], 2);
+    assert_int_equal(meters->errors[ERROR_REQUEST_TIMEOUT], 2);
     /* a body that stops */
     fd = raw_connect(f);
     raw_sends(f, fd, "POST /body HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nab");
@@ -462,6 +467,8 @@ static void check_slow(struct fixture *f)
     raw_sends(f, fd, "GET /peer HTTP/1.1\r\nHost: x\r\n\r\n");
     check_statuses(f, fd, "200 ");
     close(fd);
+    loop_set_meters(f->loop, NULL);
+    meters_free(meters);
 }
 
 static void slow_clients(void **state)
