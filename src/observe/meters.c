@@ -83,7 +83,7 @@ void meter_request(struct meters *m, unsigned api, unsigned class, int status, d
 {
     if (m == NULL || api >= METER_APIS_MAX || class >= METER_CLASSES_MAX)
         return;
-    uint32_t **counts = &m->requests[api][class];
+    uint64_t **counts = &m->requests[api][class];
     if (*counts == NULL)
         *counts = calloc(METER_STATUSES, sizeof(**counts));
     if (*counts != NULL && status >= 0 && status < METER_STATUSES)
@@ -114,7 +114,7 @@ static void tell_errors(const struct meters *m, struct meter_sink *sink)
     }
 }
 
-static void tell_statuses(const uint32_t *counts, const char *api, const char *class,
+static void tell_statuses(const uint64_t *counts, const char *api, const char *class,
                           struct meter_sink *sink)
 {
     for (int status = 0; status < METER_STATUSES; status++) {
@@ -123,7 +123,7 @@ static void tell_statuses(const uint32_t *counts, const char *api, const char *c
         const char digits[] = {(char)('0' + status / 100), (char)('0' + status / 10 % 10),
                                (char)('0' + status % 10), '\0'};
         const struct meter_label labels[] = {{"api", api}, {"class", class}, {"status", digits}};
-        sink->number(sink, labels, ARRAY_LEN(labels), counts[status]);
+        sink->number(sink, labels, ARRAY_LEN(labels), (double)counts[status]);
     }
 }
 

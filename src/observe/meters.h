@@ -124,7 +124,7 @@ struct meters {
     uint64_t counters[METER_COUNTER_COUNT];
     struct histogram histograms[METER_HISTOGRAM_COUNT];
     uint64_t errors[ERROR_CODE_COUNT];
-    uint32_t *requests[METER_APIS_MAX][METER_CLASSES_MAX]; /* by status; made when first needed */
+    uint64_t *requests[METER_APIS_MAX][METER_CLASSES_MAX]; /* by status; made when first needed */
     struct histogram request_seconds[METER_CLASSES_MAX];
 };
 

@@ -89,6 +89,19 @@ static void counts(void **state)
     meters_free(m);
 }
 
+/* A counter that begins anew looks like a server that does. */
+static void requests_do_not_wrap(void **state)
+{
+    struct meters *m = meters_new(NULL);
+    struct told told;
+    meter_request(m, 0, 1, 200, 0.5);
+    m->requests[0][1][200] = UINT32_MAX;
+    meter_request(m, 0, 1, 200, 0.5);
+    tell(m, &told, "cella_http_requests_total", "200");
+    assert_true(told.value == 4294967296.0);
+    meters_free(m);
+}
+
 static void nobody_counts(void **state)
 {
     meter_count(NULL, METER_RETRY_WARDEN);
@@ -101,6 +114,8 @@ static void nobody_counts(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(counts), cmocka_unit_test(nobody_counts)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(counts),
+                                       cmocka_unit_test(requests_do_not_wrap),
+                                       cmocka_unit_test(nobody_counts)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
