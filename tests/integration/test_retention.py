@@ -55,7 +55,7 @@ def all_files_with(folder, word):
 
 def use(server, word, **spec):
     """A sandbox in which the word is everywhere that anything is kept."""
-    box = server.create(env_vars={"WORD": word}, **spec)
+    box = server.create(env_vars={"WORD": word}, network={"mode": "allowlist", "allow": [f"{word}.example"]}, **spec)
     assert server.request("PATCH", box.base, {"metadata": {"labels": {"word": word}}}).status == 200
     box.run(f"mkdir -p /workspace /home/user && echo {word} >/workspace/{word} && echo {word} >/home/user/kept")
     assert written(word) in box.run(f"echo {word} | rev; echo {word} | rev >&2")
@@ -65,6 +65,10 @@ def use(server, word, **spec):
     part = box.request("PUT", f"/filesystem-multipart/{upload}/part?partNumber=1", word.encode(),
                        {"Content-Type": "application/octet-stream"})
     assert part.status == 200, part
+    done = box.request("POST", "/code", {"code": f"x = '{word}'[::-1]; print(x); x"})
+    assert done.status == 200 and written(word) in done.text, done
+    box.run(f"getent hosts {word}.example || true")
+    wait_until(lambda: word in box.request("GET", "/network/log").text, 30, "its question in its network's log")
     session = box.request("POST", "/terminal/sessions", {"command": f"echo {word}; sleep 1000"})
     assert session.status in (200, 201), session
     wait_until(lambda: written(word) in box.request("GET", "/logs").text, 30, "its output in its log")
