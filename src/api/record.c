@@ -283,6 +283,7 @@ int record_caller(struct http_exchange *x, const struct principal *principal, co
     if (r == NULL)
         return 0;
     struct arena *arena = http_arena(x);
+    http_vouch(x);
     r->who.key_id = arena_strdup(arena, principal->key_id);
     r->who.key = arena_strdup(arena, principal->name);
     r->who.workspace = workspace;
@@ -298,6 +299,7 @@ int record_box(struct http_exchange *x, const char *workspace, const char *sandb
     struct record *r = record_of(x);
     if (r == NULL)
         return 0;
+    http_vouch(x);
     r->who.key = "(sandbox token)";
     r->who.workspace = workspace;
     r->sandbox_id = sandbox_id;

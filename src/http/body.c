@@ -263,6 +263,7 @@ bool body_drain(struct http_exchange *x)
         return false;
     char piece[8192];
     size_t drained = 0;
+    conn_lose_patience(x->conn);
     struct pace pace = {.since = loop_now(http_loop(x))};
     while (drained <= DRAIN_MAX) {
         ssize_t n = http_body_read(x, piece, sizeof(piece), NULL);

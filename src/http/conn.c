@@ -27,6 +27,7 @@ enum {
     LINGER_MS = 3 * 1000,       /* for a client that says nothing more … */
     LINGER_MOST_MS = 30 * 1000, /* … and for one that goes on sending */
     LINGER_LAST_MS = 1000,      /* for any, once the server goes */
+    DRAIN_MS = 3 * 1000,        /* for the rest of a body that nobody wants */
 };
 
 static void serve_spawn(struct http_conn *c);
@@ -348,9 +349,11 @@ static void serve(void *arg)
     c->co = co_self(server->loop);
     server->busy_count++;
     enum exchange_end end;
-    do /* what came with the last request is served without asking the kernel */
+    do { /* what came with the last request is served without asking the kernel */
+        c->vouched = false;
+        c->patience_ms = server->limits.body_timeout_ms;
         end = exchange_run(c);
-    while (end == EXCHANGE_NEXT && look_pending(c) != HEAD_PARTIAL);
+    } while (end == EXCHANGE_NEXT && look_pending(c) != HEAD_PARTIAL);
     end_bridge(c, end);
     c->co = NULL;
     server->busy_count--;
@@ -395,6 +398,28 @@ static void lost(struct http_conn *c)
     c->gone = true;
     watch_stop(&c->watch); /* it would tell the same again and again */
     conn_cancel(c);
+}
+
+void conn_give_way(struct http_conn *c)
+{
+    if (c->state != CONN_BUSY) {
+        conn_close(c);
+        return;
+    }
+    idle_end(c);
+    lost(c);
+}
+
+void conn_lose_patience(struct http_conn *c)
+{
+    c->vouched = false;
+    if (c->patience_ms > DRAIN_MS)
+        c->patience_ms = DRAIN_MS;
+}
+
+void http_vouch(struct http_exchange *x)
+{
+    x->conn->vouched = true;
 }
 
 /* While an answer waits for room, a client that closed its sending side is still there. */
@@ -492,15 +517,19 @@ static int wait_for(struct http_conn *c, uint32_t events, int64_t timeout_ms, st
     if (watch_change(&c->watch, wanted_events(c->waits_for | event), err) != 0)
         return -1;
     c->waits_for |= event;
+    if (!c->vouched)
+        idle_begin(c);
     int rc = co_cond_wait(c->server->loop, reading ? &c->readable : &c->writable, timeout_ms, err);
     c->waits_for &= ~event;
+    if (c->waits_for == 0)
+        idle_end(c);
     c->burst = 0;
     return rc;
 }
 
 int conn_wait(struct http_conn *c, uint32_t events, struct error *err)
 {
-    return wait_for(c, events, c->server->limits.body_timeout_ms, err);
+    return wait_for(c, events, c->patience_ms, err);
 }
 
 int conn_wait_either(void *conn, int fd, uint32_t events, int64_t timeout_ms, struct error *err)

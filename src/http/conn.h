@@ -50,10 +50,10 @@ struct http_server {
     struct id_source ids;
     struct listener *listeners;
     struct http_conn *conns;
-    struct http_conn *idle; /* those without a request, the one longest without first */
+    struct http_conn *idle; /* those that make room for others, who has waited longest first */
     unsigned conn_count;
     unsigned busy_count;
-    bool paused; /* nobody is accepted: it is full, and all have a request */
+    bool paused; /* nobody is accepted: it is full, and nobody makes room */
     bool closing;
     bool hurry;          /* … and not waiting for anybody */
     struct co_cond calm; /* a connection stopped being busy */
@@ -87,7 +87,9 @@ struct http_conn {
     struct http_conn *prev;
     struct http_conn *next;
     struct http_conn *idle_prev, *idle_next;
-    bool idle; /* it is in the server's list of those, which is when it is not CONN_BUSY */
+    bool idle;    /* it is in the server's list of those: it is not CONN_BUSY, or waits for a client
+                     whom nobody vouches for */
+    bool vouched; /* for who has sent the request */
     int fd;
     struct tls *tls;           /* NULL: plain */
     struct tls_bridge *bridge; /* once a handler has the socket of a TLS connection … */
@@ -106,10 +108,11 @@ struct http_conn {
     struct co *co;           /* while busy */
     struct co_cond readable; /* where coroutines wait for the socket: one for each direction */
     struct co_cond writable;
-    uint32_t waits_for; /* EPOLLIN, EPOLLOUT: who does */
-    uint32_t burst;     /* bytes moved since others had their turn */
-    bool gone;          /* the client has */
-    bool upgraded;      /* the handler has the socket; nobody watches it here */
+    uint32_t waits_for;  /* EPOLLIN, EPOLLOUT: who does */
+    int64_t patience_ms; /* how long, without a byte moving */
+    uint32_t burst;      /* bytes moved since others had their turn */
+    bool gone;           /* the client has */
+    bool upgraded;       /* the handler has the socket; nobody watches it here */
     char *peer;
 };
 
@@ -118,6 +121,10 @@ int conn_open(struct http_server *server, int fd, const char *peer, bool may_tls
               struct error *err);
 void conn_close(struct http_conn *c); /* frees it. Not while it is busy */
 void conn_hurry(struct http_conn *c); /* one that lingers: the server goes, it ends in a moment */
+/* Ends one of server->idle: at once, or, when it has a request, as if its client had gone. */
+void conn_give_way(struct http_conn *c);
+/* What is waited for is of no use to anybody any more: not for long, and others go first. */
+void conn_lose_patience(struct http_conn *c);
 void conn_cancel(struct http_conn *c);
 /* Leaves the socket to the connection's coroutine, until that ends: *ret_fd, borrowed. */
 int conn_release(struct http_conn *c, int *ret_fd, struct error *err);

@@ -2,9 +2,10 @@
 
 /*
  * Accepting connections, within limits, and shutting down in an orderly way. At the limit a new one
- * takes the place of the one that has been without a request the longest: who opens thousands and
- * sends slowly keeps nobody out. When all have one, the listeners are left alone until a connection
- * ends or has none any more: the kernel's queue holds the others.
+ * takes the place of the one that has kept us waiting the longest: for a request, or for the rest
+ * of it, or to read its answer when nobody vouches for who has sent it. So who opens thousands and
+ * is slow keeps nobody out. When none does, the listeners are left alone until a connection ends or
+ * begins to: the kernel's queue holds the others.
  */
 
 #include "http/server.h"
@@ -153,10 +154,17 @@ static bool is_full(const struct http_server *server)
     return server->conn_count >= server->limits.connections_max;
 }
 
+/* One that has a request goes at the loop's next turn only: until then there is one too many. */
+static bool may_accept(const struct http_server *server)
+{
+    return !is_full(server) ||
+           (server->idle != NULL && server->conn_count == server->limits.connections_max);
+}
+
 static void listen_again(struct timer *timer)
 {
     struct listener *l = container_of(timer, struct listener, pause);
-    if (!is_full(l->server) || l->server->idle != NULL)
+    if (may_accept(l->server))
         watch_change(&l->watch, EPOLLIN, NULL);
     else
         l->server->paused = true;
@@ -188,7 +196,7 @@ static int accept_one(struct listener *l)
         return errno == EINTR || errno == ECONNABORTED;
     }
     if (is_full(server) && server->idle != NULL)
-        conn_close(server->idle);
+        conn_give_way(server->idle);
     if (peer.ss_family == AF_INET || peer.ss_family == AF_INET6) {
         int on = 1;
         setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
@@ -209,7 +217,7 @@ static void accept_some(struct watch *watch, uint32_t events)
 {
     struct listener *l = container_of(watch, struct listener, watch);
     for (int i = 0; i < ACCEPT_BATCH; i++) {
-        if (is_full(l->server) && l->server->idle == NULL) {
+        if (!may_accept(l->server)) {
             l->server->paused = true;
             for (l = l->server->listeners; l != NULL; l = l->next)
                 watch_change(&l->watch, 0, NULL);
@@ -268,7 +276,7 @@ static void close_idle(struct http_server *server)
         next = c->idle_next;
         if (c->state == CONN_LINGER)
             conn_hurry(c);
-        else
+        else if (c->state != CONN_BUSY)
             conn_close(c);
     }
 }

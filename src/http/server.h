@@ -148,6 +148,11 @@ int http_form_field(struct arena *arena, const char *form, const char *name, siz
  * INVALID_ARGUMENT. '+' stays. */
 int http_decode(struct arena *arena, struct slice text, struct slice *ret, struct error *err);
 
+/* It is known who asks: while his connection is waited for it keeps its place, however many others
+ * want one. Otherwise the one that has kept the server waiting the longest makes room when there is
+ * none, and its request fails as if its client had gone. */
+void http_vouch(struct http_exchange *x);
+
 /* Whether the request came by TLS. */
 bool http_is_tls(const struct http_exchange *x);
 

@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import pathlib
+import resource
 import socket
 import struct
 
@@ -51,6 +52,43 @@ def test_slow_heads_and_bodies_beside_ordinary_requests(server, shared_sandbox):
         for sock in socks:
             sock.close()
     assert server.request("GET", "/health").status == 200
+
+
+@pytest.fixture
+def many_files():
+    """As many descriptors as it takes to fill a server."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(max(soft, 20000), hard), hard))
+    yield
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+PLACES = 8192
+
+
+def test_every_place_held_by_slow_strangers(server_factory, many_files):
+    """Answered or not, waited for to send or to read: whoever comes next is served, and who has a key keeps his place."""
+    own = server_factory()
+    kinds = [
+        raw_http.head(own, "GET /health HTTP/1.1", "Host: x", "Content-Length: 1000", key=False),
+        raw_http.head(own, "POST /v0/oauth/token HTTP/1.1", "Host: x", "Content-Length: 1000", key=False),
+        raw_http.head(own, "GET /openapi.json HTTP/1.1", "Host: x", key=False) * 100,
+        raw_http.head(own, "POST /v0/sandbox HTTP/1.1", "Host: x", "Content-Length: 1000", key=False),
+    ]
+    with contextlib.ExitStack() as stack:
+        known = stack.enter_context(raw_http.connect(own))
+        body = b'{"name": "late"}'
+        known.sendall(raw_http.head(own, "POST /v0/workspaces HTTP/1.1", "Host: x", f"Content-Length: {len(body)}") + body[:5])
+        for i in range(PLACES):
+            sock = stack.enter_context(raw_http.connect(own))
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            with contextlib.suppress(ConnectionError):
+                sock.sendall(kinds[i % len(kinds)])
+        assert sock.recv(12) == b"HTTP/1.1 401"  # all of them have been heard
+        for _ in range(20):
+            assert own.request("GET", "/v0/whoami", timeout=10).status == 200
+        known.sendall(body[5:])
+        assert known.recv(12) == b"HTTP/1.1 201"
 
 
 def test_a_client_that_never_reads(server, shared_sandbox):

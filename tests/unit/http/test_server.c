@@ -1049,6 +1049,7 @@ static int serve_whole(struct http_exchange *x, void *ctx, struct error *err)
     struct slice body;
     if (strcmp(http_request(x)->path, "/refused") == 0)
         return error_set(err, ERROR_FORBIDDEN, "not you");
+    http_vouch(x);
     if (http_body_all(x, 1000, &body, err) < 0)
         return -1;
     return http_reply(x, 200, "text/plain", "whole", 5, err);
@@ -1121,6 +1122,117 @@ static void rest_makes_room(void **state)
     fixture_run(serve_whole, &limits, check_all_come_to_rest, NULL);
 }
 
+/* --- strangers who are waited for --- */
+
+static int serve_stranger(struct http_exchange *x, void *ctx, struct error *err)
+{
+    struct slice body;
+    const char *path = http_request(x)->path;
+    if (strncmp(path, "/known", 6) == 0) {
+        http_vouch(x);
+        path += 6;
+    }
+    if (strcmp(path, "/refused") == 0)
+        return error_set(err, ERROR_UNAUTHORIZED, "not you");
+    if (strcmp(path, "/large") == 0)
+        return source(x, BIG, err);
+    if (strcmp(path, "/whole") == 0 && http_body_all(x, 1000, &body, err) < 0)
+        return -1;
+    return reply_text(x, "served", err);
+}
+
+#define HALF(path) "POST " path " HTTP/1.1\r\nHost: x\r\nContent-Length: 900\r\n\r\nx"
+#define CONTINUED(path)                                                                            \
+    "POST " path " HTTP/1.1\r\nHost: x\r\nContent-Length: 900\r\n"                                 \
+    "Expect: 100-continue\r\n\r\n"
+
+static const struct stall {
+    const char *request, *until; /* what is sent, and what comes before it is waited for more */
+    bool stays;
+} stalls[] = {
+    {HALF("/refused"), "}}", false},
+    {HALF("/unread"), "served", false},
+    {HALF("/known/unread"), "served", false}, /* it was answered: it has nothing to lose */
+    {CONTINUED("/whole"), "100 Continue\r\n\r\n", false},
+    {"GET /large HTTP/1.1\r\nHost: x\r\n\r\n", "200 OK", false},
+    {CONTINUED("/known/whole"), "100 Continue\r\n\r\n", true},
+    {"GET /known/large HTTP/1.1\r\nHost: x\r\n\r\n", "200 OK", true},
+};
+
+/* All places are held by clients that are slow: who comes next is served, in the place of the one
+ * that was waited for the longest, unless it is known who that is. */
+static void check_stalls(struct fixture *f)
+{
+    for (size_t i = 0; i < ARRAY_LEN(stalls); i++) {
+        struct error err;
+        char byte;
+        int fds[3];
+        for (size_t n = 0; n < 2; n++) {
+            fds[n] = raw_connect(f);
+            raw_sends(f, fds[n], stalls[i].request);
+            raw_expect(f, fds[n], stalls[i].until);
+        }
+        fds[2] = raw_connect(f);
+        raw_sends(f, fds[2], "GET / HTTP/1.1\r\nHost: x\r\n\r\n");
+        if (stalls[i].stays) {
+            assert_int_equal(net_read(f->loop, fds[2], &byte, 1, 30, &err), -1);
+            assert_int_equal(err.code, ERROR_TIMEOUT);
+        } else {
+            raw_expect(f, fds[2], "served");
+            assert_int_equal(http_server_load(f->server).connections, 2);
+        }
+        for (size_t n = 0; n < ARRAY_LEN(fds); n++)
+            close(fds[n]);
+        while (http_server_load(f->server).connections > 0)
+            assert_int_equal(co_sleep(f->loop, 1, &err), 0);
+    }
+}
+
+static void slow_strangers_make_room(void **state)
+{
+    const struct http_limits limits = {.connections_max = 2};
+    fixture_run(serve_stranger, &limits, check_stalls, NULL);
+}
+
+/* Many at once, again and again: there are never more than there may be, and one besides. */
+static void check_stampede(struct fixture *f)
+{
+    enum { MANY = 200, PLACES = 4 };
+    int fds[MANY];
+    for (size_t i = 0; i < MANY; i++) {
+        fds[i] = raw_connect(f);
+        raw_sends(f, fds[i], HALF("/whole"));
+        assert_in_range(http_server_load(f->server).connections, 0, PLACES + 1);
+    }
+    char *got = ask(f, "GET", "/", "", "");
+    assert_non_null(strstr(got, "served"));
+    free(got);
+    for (size_t i = 0; i < MANY; i++)
+        close(fds[i]);
+}
+
+static void a_stampede_of_slow_strangers(void **state)
+{
+    const struct http_limits limits = {.connections_max = 4};
+    fixture_run(serve_stranger, &limits, check_stampede, NULL);
+}
+
+/* The rest of a body that nobody wants is not waited for as long as one that somebody reads. */
+static void check_drained(struct fixture *f)
+{
+    int64_t begun = loop_now(f->loop);
+    int fd = raw_connect(f);
+    raw_sends(f, fd, HALF("/refused"));
+    check_statuses(f, fd, "401 ");
+    assert_true(loop_now(f->loop) - begun < 10 * 1000);
+    close(fd);
+}
+
+static void rest_of_a_body_is_not_waited_for_long(void **state)
+{
+    fixture_run(serve_stranger, NULL, check_drained, NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -1146,6 +1258,9 @@ int main(void)
         cmocka_unit_test(who_is_used_stays),
         cmocka_unit_test(bodies_keep_a_pace),
         cmocka_unit_test(rest_makes_room),
+        cmocka_unit_test(slow_strangers_make_room),
+        cmocka_unit_test(a_stampede_of_slow_strangers),
+        cmocka_unit_test(rest_of_a_body_is_not_waited_for_long),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
