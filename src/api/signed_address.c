@@ -13,6 +13,8 @@
 
 enum { TRIED_AT_ONCE = 64 }; /* some 200 µs: then others have their turn */
 
+static const char refused[] = "the signature is no sandbox's for this path";
+
 int signed_address_check_expiry(const struct signed_address *address, struct error *err)
 {
     uint64_t seconds;
@@ -68,8 +70,7 @@ static const char *find_by_hint(const struct api *api, const struct signed_addre
 {
     const struct signed_hint *hint = hint_of(api->signed_hints, address->signature);
     if (hint == NULL || hint->id[0] == '\0' ||
-        memcmp(hint->signature, address->signature + AUTH_SIGNATURE_PREFIX,
-               sizeof(hint->signature)) != 0 ||
+        !auth_signature_begins(address->signature, hint->signature, sizeof(hint->signature)) ||
         !sandboxes_has(api->sandboxes, hint->id) ||
         !signed_address_fits(api, address, arena, hint->id))
         return NULL;
@@ -99,22 +100,43 @@ static int try_all(struct http_exchange *x, const struct api *api,
     return rc;
 }
 
+/* One after the other: of many that come at once from one address, those that come after too many
+ * wrong ones are not tried, whoever was first to ask. */
+static int search(struct http_exchange *x, const struct api *api,
+                  const struct signed_address *address, const char **ret_id, struct error *err)
+{
+    struct signed_hints *hints = api->signed_hints;
+    const char *peer = http_request(x)->peer;
+    if (hints->searches == SIGNED_SEARCHES_MAX)
+        return error_set(err, ERROR_UNAVAILABLE,
+                         "too many signed addresses are being looked for: try again");
+    if (hints->searches++ > 0 && co_cond_wait(api->loop, &hints->turn, -1, err) < 0) {
+        hints->searches--; /* it was not its turn */
+        return -1;
+    }
+    int rc = auth_box_may_try(api->auth, peer, err);
+    if (rc == 0)
+        rc = try_all(x, api, address, ret_id, err);
+    if (rc == 0 && *ret_id == NULL)
+        rc = auth_box_refuse(api->auth, peer, refused, err);
+    hints->searches--;
+    co_cond_wake(&hints->turn);
+    return rc;
+}
+
 int signed_address_find(struct http_exchange *x, const struct api *api,
                         const struct signed_address *address, const char **ret_id,
                         struct error *err)
 {
     const char *peer = http_request(x)->peer, *id = NULL;
-    static const char refused[] = "the signature is no sandbox's for this path";
     if (signed_address_check_expiry(address, err) < 0)
         return -1;
     if (!auth_signature_has_form(address->signature))
         return auth_box_refuse(api->auth, peer, refused, err);
     id = find_by_hint(api, address, http_arena(x));
     if (id == NULL) {
-        if (auth_box_may_try(api->auth, peer, err) < 0 || try_all(x, api, address, &id, err) < 0)
+        if (search(x, api, address, &id, err) < 0)
             return -1;
-        if (id == NULL)
-            return auth_box_refuse(api->auth, peer, refused, err);
         remember(api->signed_hints, address->signature, id);
     }
     *ret_id = id;

@@ -6,13 +6,14 @@
  *
  * Such an address does not say which sandbox it is for: the one whose token fits is found by
  * trying. No index can help (what is signed holds the path, the operation and the user), so trying
- * is made harmless: what cannot be a signature is not tried, addresses that were wrong too often
- * wait, the loop goes on meanwhile, and a signature that was right once is found at once the next
- * time.
+ * is made harmless: what cannot be a signature is not tried, one is tried at a time, addresses that
+ * were wrong too often by then wait, the loop goes on meanwhile, and a signature that was right
+ * once is found at once the next time.
  */
 
 #include "api/api.h"
 #include "base/limits.h"
+#include "loop/co.h"
 
 struct signed_address {
     const char *text;      /* what is signed, without the token */
@@ -29,21 +30,23 @@ bool signed_address_fits(const struct api *api, const struct signed_address *add
                          struct arena *arena, const char *sandbox_id);
 
 /* The id of the sandbox that it is for, in the exchange's arena. May let others run meanwhile.
- * UNAUTHORIZED, INVALID_ARGUMENT, TOO_MANY_ATTEMPTS. */
+ * UNAUTHORIZED, INVALID_ARGUMENT, TOO_MANY_ATTEMPTS, UNAVAILABLE. */
 int signed_address_find(struct http_exchange *x, const struct api *api,
                         const struct signed_address *address, const char **ret_id,
                         struct error *err);
 
-/* --- what was right before --- */
+/* --- what was right before, and whose turn it is --- */
 
-enum { SIGNED_HINTS = 1024 };
+enum { SIGNED_HINTS = 1024, SIGNED_SEARCHES_MAX = 256 };
 
 /* Where to look first: nothing is believed that is not tried. Zeroed: nothing is known. */
 struct signed_hints {
     struct signed_hint {
         char signature[16]; /* its first characters, which are a hash's */
         char id[SANDBOX_ID_LEN + 1];
-    } * rows; /* SIGNED_HINTS of them; NULL: none yet */
+    } * rows;            /* SIGNED_HINTS of them; NULL: none yet */
+    unsigned searches;   /* under way or waiting, SIGNED_SEARCHES_MAX at most */
+    struct co_cond turn; /* where they wait for the one that is under way */
 };
 
 void signed_hints_release(struct signed_hints *hints);

@@ -275,6 +275,11 @@ bool auth_signature_has_form(const char *signature)
            strlen(signature) == AUTH_SIGNATURE_PREFIX + SIGNATURE_LEN;
 }
 
+bool auth_signature_begins(const char *signature, const char *beginning, size_t len)
+{
+    return CRYPTO_memcmp(signature + AUTH_SIGNATURE_PREFIX, beginning, len) == 0;
+}
+
 static bool is_signed(const char *token, const char *text, const char *expires,
                       const char *signature)
 {

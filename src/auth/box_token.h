@@ -51,6 +51,8 @@ bool auth_box_signed(const struct auth *auth, const char *sandbox_id, const char
 /* Whether it looks like one: "v1_" and 43 characters. */
 enum { AUTH_SIGNATURE_PREFIX = 3 };
 bool auth_signature_has_form(const char *signature);
+/* Whether what comes after the "v1_" of one that has the form begins so, in constant time. */
+bool auth_signature_begins(const char *signature, const char *beginning, size_t len);
 /* Whether the address may have a signature looked for: TOO_MANY_ATTEMPTS after too many wrong ones.
  */
 int auth_box_may_try(const struct auth *auth, const char *peer, struct error *err);

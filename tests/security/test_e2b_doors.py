@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Who gets into a sandbox by E2B's protocol, and what strangers at its door can spend."""
 
+import contextlib
 import gzip
 import io
 import os
@@ -8,6 +9,7 @@ import time
 
 import pytest
 
+import raw_http
 from cella_server import Server, wait_until
 from e2b_box import START, Box, signed_query
 
@@ -131,6 +133,25 @@ def test_who_guesses_signatures_waits(server_factory):
     fresh = signed_query("/etc/passwd", "read", box.about["envdAccessToken"])
     assert get(own, fresh).status == 429  # nothing is tried for it
     assert get(own, fresh, **{"E2b-Sandbox-Id": box.id}).status == 200  # nothing needs to be
+
+
+def test_many_who_guess_signatures_at_once(server_factory):
+    """Where looking takes more than a turn of the loop, those who come meanwhile are not looked for either, once
+    enough of them were wrong."""
+    own = server_factory()
+    box = Box(own)
+    for _ in range(200):
+        own.create(enabled=False, wait=False)
+    right = signed_query("/etc/hostname", "read", box.about["envdAccessToken"])
+    queries = [f"path=/etc/hostname&signature=v1_{n:043d}" for n in range(100)] + [right]
+    with contextlib.ExitStack() as stack:
+        socks = [stack.enter_context(raw_http.connect(own)) for _ in queries]
+        for sock, query in zip(socks, queries):
+            sock.sendall(raw_http.head(own, f"GET /files?{query} HTTP/1.1", "Host: x", key=False))
+        statuses = [int(sock.recv(12)[9:]) for sock in socks]
+    assert set(statuses[:-1]) == {401, 429}
+    assert statuses.count(401) <= 21
+    assert statuses[-1] == 429  # it was not tried
 
 
 # --- bodies ---
