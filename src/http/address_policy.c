@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Address ranges, as tables. For IPv6 the default is no: only 2000::/3 was ever given out. */
+/*
+ * Address ranges, as tables. For IPv6 the default is no: only 2000::/3 was ever given out. All that
+ * sandboxes are cut off from (network/address.c, which is below none of this) is refused here, too:
+ * the unit test holds one against the other.
+ */
 
 #include "http/address_policy.h"
 
@@ -18,21 +22,22 @@ struct range {
 };
 
 static const struct range special4[] = {
-    {{0}, 8},             /* this network */
-    {{10}, 8},            /* private */
-    {{100, 64}, 10},      /* shared by carriers */
-    {{127}, 8},           /* loopback */
-    {{169, 254}, 16},     /* link-local; metadata services */
-    {{172, 16}, 12},      /* private */
-    {{192, 0, 0}, 24},    /* protocol assignments */
-    {{192, 0, 2}, 24},    /* documentation */
-    {{192, 88, 99}, 24},  /* 6to4 relays */
-    {{192, 168}, 16},     /* private */
-    {{198, 18}, 15},      /* benchmarks */
-    {{198, 51, 100}, 24}, /* documentation */
-    {{203, 0, 113}, 24},  /* documentation */
-    {{224}, 4},           /* multicast */
-    {{240}, 4},           /* reserved, and broadcast */
+    {{0}, 8},                 /* this network */
+    {{10}, 8},                /* private */
+    {{100, 64}, 10},          /* shared by carriers */
+    {{127}, 8},               /* loopback */
+    {{168, 63, 129, 16}, 32}, /* metadata services: Azure's, and a public address */
+    {{169, 254}, 16},         /* link-local; metadata services */
+    {{172, 16}, 12},          /* private */
+    {{192, 0, 0}, 24},        /* protocol assignments */
+    {{192, 0, 2}, 24},        /* documentation */
+    {{192, 88, 99}, 24},      /* 6to4 relays */
+    {{192, 168}, 16},         /* private */
+    {{198, 18}, 15},          /* benchmarks */
+    {{198, 51, 100}, 24},     /* documentation */
+    {{203, 0, 113}, 24},      /* documentation */
+    {{224}, 4},               /* multicast */
+    {{240}, 4},               /* reserved, and broadcast */
 };
 
 static const struct range unicast6 = {{0x20}, 3};

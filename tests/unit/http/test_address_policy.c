@@ -14,6 +14,7 @@
 
 #include "base/cleanup.h"
 #include "http/address_policy.h"
+#include "network/address.h"
 
 union address {
     struct sockaddr any;
@@ -46,6 +47,7 @@ static void test_refused(void **state)
         "100.127.255.255",
         "127.0.0.1",
         "127.255.255.254",
+        "168.63.129.16",
         "169.254.169.254",
         "169.254.170.2",
         "172.16.0.1",
@@ -99,10 +101,12 @@ static void test_refused(void **state)
 static void test_allowed(void **state)
 {
     static const char *const rows[] = {
-        "1.1.1.1",         "8.8.8.8",     "9.255.255.255",   "11.0.0.0",
-        "100.63.255.255",  "100.128.0.0", "128.0.0.1",       "169.253.255.255",
-        "172.15.255.255",  "172.32.0.0",  "192.0.1.1",       "192.167.255.255",
-        "198.17.255.255",  "198.20.0.0",  "223.255.255.255", "2001:4860:4860::8888",
+        "1.1.1.1",         "8.8.8.8",         "9.255.255.255",
+        "11.0.0.0",        "100.63.255.255",  "100.128.0.0",
+        "128.0.0.1",       "168.63.129.15",   "168.63.129.17",
+        "169.253.255.255", "172.15.255.255",  "172.32.0.0",
+        "192.0.1.1",       "192.167.255.255", "198.17.255.255",
+        "198.20.0.0",      "223.255.255.255", "2001:4860:4860::8888",
         "2606:4700::1111", "2a00::1",
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
@@ -110,6 +114,33 @@ static void test_allowed(void **state)
         if (!address_is_public(&a.any))
             fail_msg("%s", rows[i]);
     }
+}
+
+/* A range's first address and its last one, and each with one bit of it the other way. */
+static union address in_range(const struct net_prefix *prefix, bool last, unsigned other_bit)
+{
+    union address a;
+    unsigned char bytes[16];
+    unsigned total = prefix->address.family == NET_IPV4 ? 32 : 128;
+    memset(&a, 0, sizeof(a));
+    memcpy(bytes, prefix->address.bytes, sizeof(bytes));
+    for (unsigned bit = prefix->bits; bit < total; bit++)
+        if (last != (bit == other_bit))
+            bytes[bit / 8] |= (unsigned char)(0x80 >> bit % 8);
+    a.any.sa_family = total == 32 ? AF_INET : AF_INET6;
+    memcpy(total == 32 ? (void *)&a.in.sin_addr : (void *)&a.in6.sin6_addr, bytes, total / 8);
+    return a;
+}
+
+static void test_all_that_sandboxes_are_cut_off_from(void **state)
+{
+    for (size_t i = 0; i < net_range_count; i++)
+        for (unsigned bit = 0; bit <= 128; bit++)
+            for (int last = 0; last < 2; last++) {
+                union address a = in_range(&net_ranges[i].prefix, last, bit);
+                if (address_is_public(&a.any))
+                    fail_msg("row %zu (%s), bit %u", i, net_ranges[i].name, bit);
+            }
 }
 
 static void test_ours(void **state)
@@ -124,6 +155,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_refused),
         cmocka_unit_test(test_allowed),
+        cmocka_unit_test(test_all_that_sandboxes_are_cut_off_from),
         cmocka_unit_test(test_ours),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
