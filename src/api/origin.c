@@ -88,12 +88,45 @@ static bool is_own_name(const struct api *api, struct slice name)
     return same_name(name, (struct slice){authority, (size_t)(copy - authority)});
 }
 
-/* A page of another origin than the one that it asks. */
-static int check_page(struct http_exchange *x, const struct api *api, struct error *err)
+static bool field_is(const struct http_exchange *x, const char *name, const char *value)
 {
+    const char *sent = http_header(x, name);
+    return sent != NULL && strcmp(sent, value) == 0;
+}
+
+/* What a page asks for by an element (an image, a frame, a script) has no Origin, but browsers say
+ * of it that a page of another origin wants it. Programs that are no browser say nothing. */
+static bool is_foreign_element(const struct http_exchange *x)
+{
+    const char *site = http_header(x, "Sec-Fetch-Site");
+    return site != NULL && strcmp(site, "none") != 0 && strcmp(site, "same-origin") != 0;
+}
+
+/* Somebody follows a link: what comes is shown to him, and to no page. */
+static bool is_link(const struct http_exchange *x)
+{
+    return strcmp(http_request(x)->method, "GET") == 0 &&
+           field_is(x, "Sec-Fetch-Mode", "navigate") && field_is(x, "Sec-Fetch-Dest", "document");
+}
+
+/* What is there to be linked to. */
+static bool is_page_of_ours(const char *path)
+{
+    static const char previews[] = "/preview/";
+    return strcmp(path, "/docs") == 0 || strncmp(path, previews, sizeof(previews) - 1) == 0;
+}
+
+/* A page of another origin than the one that it asks. linked: all of it may be linked to. */
+static int check_page(struct http_exchange *x, const struct api *api, bool linked,
+                      struct error *err)
+{
+    const struct http_request *request = http_request(x);
     const char *origin = http_header(x, "Origin");
-    if (origin == NULL || strcasecmp(authority_of(origin), http_request(x)->host) == 0 ||
-        (api->cors_origin != NULL && http_list_has(api->cors_origin, origin)))
+    if (origin == NULL &&
+        (!is_foreign_element(x) || (is_link(x) && (linked || is_page_of_ours(request->path)))))
+        return 0;
+    if (origin != NULL && (strcasecmp(authority_of(origin), request->host) == 0 ||
+                           (api->cors_origin != NULL && http_list_has(api->cors_origin, origin))))
         return 0;
     return error_set(err, ERROR_FORBIDDEN,
                      "this server asks for no key, and serves no pages of other origins; "
@@ -123,7 +156,8 @@ static int check_peer(struct http_exchange *x, struct error *err)
                      "this server asks for no key, and serves requests from its own machine only");
 }
 
-int origin_check_open(struct http_exchange *x, const struct api *api, struct error *err)
+static int check_open(struct http_exchange *x, const struct api *api, bool linked,
+                      struct error *err)
 {
     const struct http_request *request = http_request(x);
     if (!is_open_to(x, api))
@@ -135,7 +169,12 @@ int origin_check_open(struct http_exchange *x, const struct api *api, struct err
                          "this server asks for no key, and serves requests to localhost only, not "
                          "to \"%.100s\"",
                          request->host);
-    return check_page(x, api, err);
+    return check_page(x, api, linked, err);
+}
+
+int origin_check_open(struct http_exchange *x, const struct api *api, struct error *err)
+{
+    return check_open(x, api, false, err);
 }
 
 int origin_check_own(struct http_exchange *x, const struct api *api, struct error *err)
@@ -144,6 +183,8 @@ int origin_check_own(struct http_exchange *x, const struct api *api, struct erro
     bool by_name =
         api->domain != NULL && port_host_parse(http_request(x)->host, api->domain, &host);
     if (!by_name)
-        return origin_check_open(x, api, err);
-    return is_open_to(x, api) && (check_peer(x, err) < 0 || check_page(x, api, err) < 0) ? -1 : 0;
+        return check_open(x, api, true, err);
+    if (!is_open_to(x, api))
+        return 0;
+    return check_peer(x, err) < 0 || check_page(x, api, true, err) < 0 ? -1 : 0;
 }

@@ -22,12 +22,12 @@ int origin_reply_options(struct http_exchange *x, const struct api *api, const c
 /*
  * Without keys (api->open) whoever can connect may do everything, and every page in a browser of
  * this machine can: so a request has to be addressed to this machine by a name of its own (else a
- * stranger's name that leads here would do), must not come from a page of another origin, and has
- * to come from this machine.
+ * stranger's name that leads here would do), must not come from a page of another origin (a link
+ * that somebody follows to /docs or a preview may), and has to come from this machine.
  * FORBIDDEN.
  */
 int origin_check_open(struct http_exchange *x, const struct api *api, struct error *err);
 
 /* The same for a program of a sandbox, at a name or a port of its own: the name is known to be
- * ours, or this machine's. */
+ * ours, or this machine's, and links to it may be anywhere. */
 int origin_check_own(struct http_exchange *x, const struct api *api, struct error *err);

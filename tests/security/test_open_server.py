@@ -78,6 +78,37 @@ def test_pages_and_names(open_server):
         box.delete()
 
 
+def fetched(site, mode="no-cors", dest="image"):
+    """What a browser adds to a request of a page's element."""
+    return {"Sec-Fetch-Site": site, "Sec-Fetch-Mode": mode, "Sec-Fetch-Dest": dest}
+
+
+def test_elements_of_pages(open_server):
+    """An image, a frame or a script of a page elsewhere is asked for without an Origin."""
+    address = address_of(open_server)
+    e2b = open_server.request("POST", "/sandboxes", {"templateID": "base"}).json()["sandboxID"]
+    own = {"Host": f"3000-{e2b}.localhost:{address[1]}"}
+    try:
+        for site in ("cross-site", "same-site", "Cross-Site", ""):
+            for more in (fetched(site), fetched(site, "navigate", "iframe"), fetched(site, "navigate", "object"),
+                         {"Sec-Fetch-Site": site}):
+                for path in ("/v0/sandbox", "/docs", "/health", "/preview/x/"):
+                    assert send(address, path, **more) == 403, (path, more)
+                assert send(address, "/", **own, **more) == 403, more
+                assert send(address, "/", E2b_Sandbox_Id=e2b, E2b_Sandbox_Port="3000", **more) == 403, more
+            link = fetched(site, "navigate", "document")
+            assert send(address, "/v0/sandbox", **link) == 403
+            assert send(address, "/docs", method="POST", **link) == 403
+            assert send(address, "/docs", **link) == 200
+            assert send(address, "/preview/x/", **link) == 404
+            assert send(address, "/", **own, **link) == 502
+        for site in ("none", "same-origin"):
+            assert send(address, **fetched(site, "cors", "empty")) == 200
+            assert send(address, "/", **own, **fetched(site)) == 502
+    finally:
+        open_server.request("DELETE", f"/sandboxes/{e2b}")
+
+
 def test_strangers_behind_a_proxy(open_server):
     """A proxy of the machine stands for whom it names, whatever Host it passes on."""
     address = address_of(open_server)
