@@ -13,8 +13,8 @@
 
 #define SECOND_NS INT64_C(1000000000)
 
-/* Addresses have one bucket for all classes. */
-enum { ANY_CLASS = ROUTE_CLASS_COUNT };
+/* Addresses have one bucket for all classes; and there is one for lines of the audit log. */
+enum { ANY_CLASS = ROUTE_CLASS_COUNT, LINES };
 
 struct stream_owner {
     struct caller caller; /* known by its bytes alone */
@@ -227,17 +227,29 @@ int limits_admit_address(struct limits *limits, struct http_exchange *x, struct 
     return refuse(rate, &state, "address", err);
 }
 
+static struct bucket_state take_of(struct limits *limits, const struct caller *caller,
+                                   uint32_t what, const struct bucket_rate *rate)
+{
+    struct bucket_name name = {.what = what};
+    memcpy(name.owner, caller->bytes, sizeof(name.owner));
+    /* Addresses are many, and easily had: they must not push out keys. */
+    struct buckets *table = caller->bytes[0] == 'a' ? &limits->addresses : &limits->callers;
+    return buckets_take(table, &name, rate, now_ns());
+}
+
 /* rate->per_second is not 0. */
 static struct bucket_state take(struct limits *limits, struct caller caller, enum route_class class,
                                 const struct bucket_rate *rate)
 {
-    struct bucket_name name = {.what = class};
-    memcpy(name.owner, caller.bytes, sizeof(name.owner));
-    /* Addresses are many, and easily had: they must not push out keys. */
-    struct buckets *table = caller.bytes[0] == 'a' ? &limits->addresses : &limits->callers;
-    struct bucket_state state = buckets_take(table, &name, rate, now_ns());
+    struct bucket_state state = take_of(limits, &caller, class, rate);
     limits->counters.limited_key[class] += !state.allowed;
     return state;
+}
+
+bool limits_take_line(struct limits *limits, struct caller caller)
+{
+    static const struct bucket_rate rate = {LIMITS_LINES_PER_S, LIMITS_LINES_AT_ONCE};
+    return take_of(limits, &caller, LINES, &rate).allowed;
 }
 
 /* NULL: it is not counted. */

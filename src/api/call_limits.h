@@ -97,6 +97,11 @@ bool limits_counts(const struct limits *limits, const char *workspace, const cha
 struct bucket_state limits_look(const struct limits *limits, struct caller caller,
                                 enum route_class class);
 
+enum { LIMITS_LINES_PER_S = 20, LIMITS_LINES_AT_ONCE = 10000 };
+/* Whether the audit log has room for one more line on what he has only looked at, or was refused:
+ * who does that without end would push out what others have done. Everybody counts. */
+bool limits_take_line(struct limits *limits, struct caller caller);
+
 /* One more open stream: TOO_MANY_STREAMS. */
 int limits_stream_begin(struct limits *limits, struct caller caller, struct error *err);
 void limits_stream_end(struct limits *limits, struct caller caller);

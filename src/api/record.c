@@ -112,10 +112,24 @@ static bool is_recorded(const struct record *r, int status)
     return !options->no_reads || r->changes || r->run != NULL || status == 401 || status == 403;
 }
 
-/* Nobody knows who asks, and nothing was run: there is only so much room for that. */
+static bool was_refused(const struct record *r)
+{
+    return r->status == 401 || r->status == 403 || r->status == 429;
+}
+
+/* What was run, or changed by somebody who is known, always has its line. There is only so much
+ * room for the rest: for all those together whom nobody knows, and for each of the others. */
 static bool has_room(const struct record *r)
 {
-    return r->who.key != NULL || r->run != NULL || audit_spare(r->recorder->audit, time_now_ms());
+    bool known = r->who.key != NULL;
+    if (r->run != NULL || (known && r->changes && !was_refused(r)))
+        return true;
+    if (!known)
+        return audit_spare(r->recorder->audit, time_now_ms());
+    if (limits_take_line(r->recorder->limits, r->caller))
+        return true;
+    audit_skip(r->recorder->audit);
+    return false;
 }
 
 static int take_stream(struct record *r, struct error *err)

@@ -207,14 +207,19 @@ struct buf *audit_begin(struct audit *a, const char *event, int64_t unix_ms)
     return begin_line(a, event, unix_ms);
 }
 
+void audit_skip(struct audit *a)
+{
+    a->skipped++;
+    a->counters.skipped++;
+}
+
 bool audit_spare(struct audit *a, int64_t unix_ms)
 {
     int64_t step = 1000 / AUDIT_SPARE_PER_S;
     if (a->spare_ms < unix_ms)
         a->spare_ms = unix_ms;
     if (a->spare_ms - unix_ms > AUDIT_SPARE_AT_ONCE * step) {
-        a->skipped++;
-        a->counters.skipped++;
+        audit_skip(a);
         return false;
     }
     a->spare_ms += step;

@@ -53,7 +53,7 @@ struct audit_counters {
     uint64_t writes;   /* system calls */
     uint64_t failures; /* of them */
     uint64_t lost;     /* lines that never reached the buffer */
-    uint64_t skipped;  /* lines that were not begun: audit_spare() */
+    uint64_t skipped;  /* lines that were not begun: audit_spare(), audit_skip() */
     uint64_t refused;  /* requests, since nothing could be written */
     uint64_t files;    /* that are there */
     bool failing;      /* now */
@@ -88,6 +88,8 @@ void audit_end(struct audit *audit);
  * tells how many there were. Otherwise anybody could have the log rotate until what others did is
  * gone. */
 bool audit_spare(struct audit *audit, int64_t unix_ms);
+/* Counts one that is left out for another reason. */
+void audit_skip(struct audit *audit);
 /* -1: not all of it could be written; it is tried again later. */
 int audit_flush(struct audit *audit, struct error *err);
 

@@ -2,8 +2,10 @@
 """Strangers and the audit log: nobody writes lines of his own into it, hides in it, or reads others' lines."""
 
 import json
+import time
 import urllib.parse
 
+import raw_http
 from cella_auth import Workspace, call, fresh
 
 FORGED = '","hash":"' + "0" * 64 + '"}\n{"seq":1,"time":"2026-01-01T00:00:00.000Z","event":"request","key":"forged'
@@ -12,6 +14,20 @@ FORGED = '","hash":"' + "0" * 64 + '"}\n{"seq":1,"time":"2026-01-01T00:00:00.000
 def lines(server):
     return [line for path in sorted((server.data / "audit").glob("audit-*.jsonl"))
             for line in path.read_text().splitlines()]
+
+
+def flood(server, request, count):
+    """So many of it on one connection, each read."""
+    with raw_http.connect(server) as sock, sock.makefile("rb") as answers:
+        for begin in range(0, count, 100):
+            sock.sendall(request * min(100, count - begin))
+            for _ in range(min(100, count - begin)):
+                assert answers.readline() == b"HTTP/1.1 200 OK\r\n"
+                length = 0
+                while (field := answers.readline()) != b"\r\n":
+                    if field.lower().startswith(b"content-length:"):
+                        length = int(field.split(b":")[1])
+                answers.read(length)
 
 
 def test_text_of_strangers_stays_text(server, shared_sandbox):
@@ -50,6 +66,34 @@ def test_filters_cannot_be_left(server):
     finally:
         one.delete()
         two.delete()
+
+
+def test_noise_of_a_key_pushes_nothing_out(server_factory):
+    """Who only looks, or is refused, has a share of the lines; what he changes is written all the same, and so is
+    what others do."""
+    own = server_factory()
+    place = Workspace(own)
+    reader, writer = place.key("read"), place.key("write")
+    count, at_once = 12000, 10000
+    begun = time.monotonic()
+    for key, line in ((reader, "GET /v0/sandbox HTTP/1.1"), (writer, "GET /v0/sandbox HTTP/1.1")):
+        request = raw_http.head(own, line, "Host: x", f"Authorization: Bearer {key}", key=False)
+        flood(own, request, count)
+    refused = call(own, "POST", "/v0/sandbox", reader, {"metadata": {"name": "no"}})
+    made = call(own, "POST", "/v0/sandbox", writer, {"metadata": {"name": "yes"}, "spec": {"enabled": False}})
+    assert (refused.status, made.status) == (403, 202)
+    assert call(own, "GET", "/v0/workspaces", own.key).status == 200
+    assert call(own, "GET", "/v0/audit?limit=1", own.key).status == 200  # all of that is written now
+    found = [json.loads(line) for line in lines(own)]
+    most = at_once + 20 * (time.monotonic() - begun) + 2
+    mine = [e for e in found if e.get("workspace") == place.name]
+    reads = [e for e in mine if e["operation"] == "GET /v0/sandbox"]
+    skipped = sum(e["lines"] for e in found if e["event"] == "audit.skipped")
+    assert 2 * at_once <= len(reads) <= 2 * most, len(reads)
+    assert 2 * count - len(reads) <= skipped <= 2 * count - len(reads) + 1
+    assert [e["status"] for e in mine if e["operation"] == "POST /v0/sandbox"][-1] == 202
+    assert [e for e in found if e.get("operation") == "GET /v0/workspaces"]  # another caller's
+    assert own.cli("audit", "verify").returncode == 0
 
 
 def test_the_files_are_nobody_elses(server):

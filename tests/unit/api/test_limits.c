@@ -125,6 +125,22 @@ static void test_streams(void **state)
     limits_release(&limits);
 }
 
+/* Lines of the audit log are counted for everybody, and for each by himself. */
+static void test_lines(void **state)
+{
+    struct limits limits;
+    struct limits_config c;
+    struct caller one = caller_of_sandbox("one"), two = caller_of_peer("127.0.0.1:1");
+    assert_int_equal(limits_config_parse("off", NULL, &c, NULL), 0);
+    limits_init(&limits, &c);
+    int lines = 0;
+    while (lines < 2 * LIMITS_LINES_AT_ONCE && limits_take_line(&limits, one))
+        lines++;
+    assert_in_range(lines, LIMITS_LINES_AT_ONCE, LIMITS_LINES_AT_ONCE + 10 * LIMITS_LINES_PER_S);
+    assert_true(limits_take_line(&limits, two));
+    limits_release(&limits);
+}
+
 /* What a workspace has of its own is on top of the server's, and touches no other. */
 static void test_workspaces(void **state)
 {
@@ -184,9 +200,10 @@ static void test_workspaces(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_config),  cmocka_unit_test(test_wrong_config),
-        cmocka_unit_test(test_callers), cmocka_unit_test(test_who_counts),
-        cmocka_unit_test(test_streams), cmocka_unit_test(test_workspaces),
+        cmocka_unit_test(test_config),     cmocka_unit_test(test_wrong_config),
+        cmocka_unit_test(test_callers),    cmocka_unit_test(test_who_counts),
+        cmocka_unit_test(test_streams),    cmocka_unit_test(test_lines),
+        cmocka_unit_test(test_workspaces),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
