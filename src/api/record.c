@@ -290,17 +290,29 @@ int record_guest(struct http_exchange *x, const char *workspace, struct error *e
     return limits_admit_guest(r->recorder->limits, x, r->caller, r->who.class, err);
 }
 
+static void name_caller(struct record *r, const struct principal *principal, const char *workspace)
+{
+    struct arena *arena = http_arena(r->x);
+    http_vouch(r->x);
+    r->who.key_id = arena_strdup(arena, principal->key_id);
+    r->who.key = arena_strdup(arena, principal->name);
+    r->who.workspace = arena_strdup(arena, workspace);
+}
+
+void record_client(struct http_exchange *x, const struct principal *principal)
+{
+    struct record *r = record_of(x);
+    if (r != NULL)
+        name_caller(r, principal, principal->workspace);
+}
+
 int record_caller(struct http_exchange *x, const struct principal *principal, const char *workspace,
                   struct error *err)
 {
     struct record *r = record_of(x);
     if (r == NULL)
         return 0;
-    struct arena *arena = http_arena(x);
-    http_vouch(x);
-    r->who.key_id = arena_strdup(arena, principal->key_id);
-    r->who.key = arena_strdup(arena, principal->name);
-    r->who.workspace = workspace;
+    name_caller(r, principal, workspace);
     r->caller = caller_in(caller_of_principal(principal, http_request(x)->peer), workspace);
     return r->who.class == ROUTE_CLASS_FREE
                ? 0

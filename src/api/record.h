@@ -55,6 +55,8 @@ int record_guest(struct http_exchange *x, const char *workspace, struct error *e
 /* Who asks. Counts it against him. */
 int record_caller(struct http_exchange *x, const struct principal *principal, const char *workspace,
                   struct error *err);
+/* Who asks, where a handler finds that out; he was counted as the address that he comes from. */
+void record_client(struct http_exchange *x, const struct principal *principal);
 /* Who asks has shown a token of this sandbox, and is there by that. */
 int record_box(struct http_exchange *x, const char *workspace, const char *sandbox_id,
                struct error *err);

@@ -85,6 +85,20 @@ def test_refusals_are_in_it(own_server):
     assert ("another-one", 401, "UNAUTHORIZED") in errors
 
 
+def test_who_asks_for_a_token_is_in_it(own_server):
+    place = Workspace(own_server)
+    try:
+        key = place.new_key("read")
+        for scope, status in (("read", 200), ("admin", 400)):
+            body = {"grant_type": "client_credentials", "client_id": key["id"], "client_secret": key["secret"], "scope": scope}
+            assert call(own_server, "POST", "/v0/oauth/token", None, body).status == status
+        found = entries(own_server, key=key["name"])
+        assert [(e["operation"], e["status"], e["keyId"], e["workspace"]) for e in found] == [
+            ("POST /v0/oauth/token", status, key["id"], place.name) for status in (400, 200)]
+    finally:
+        place.delete()
+
+
 def test_nothing_secret_is_in_it(own_server, box):
     secret = fresh("secret")
     command = {"command": "cat; env", "env": {"TOKEN": secret}, "stdin": secret, "waitForCompletion": True}

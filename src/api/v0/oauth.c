@@ -12,6 +12,7 @@
 #include <strings.h>
 
 #include "api/call.h"
+#include "api/record.h"
 #include "auth/token.h"
 #include "base/cleanup.h"
 #include "base/limits.h"
@@ -229,6 +230,7 @@ int v0_oauth_token(struct http_exchange *x, const struct route_params *params, v
     if (!read_request(x, body, &request, &refusal) ||
         !check_client(x, call, &request, &client, &refusal))
         return reply_refusal(x, &refusal, err);
+    record_client(x, &client);
     unsigned scopes = client.scopes;
     if (!narrow_scopes(request.scope, &scopes, &refusal))
         return reply_refusal(x, &refusal, err);
