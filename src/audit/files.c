@@ -118,15 +118,15 @@ int audit_head_read(int fd, struct audit_head *ret_head, struct error *err)
     ssize_t n = pread(fd, text, AUDIT_HEAD_SIZE, 0);
     if (n < 0)
         return error_sys(err, "reading the head of the audit log");
-    if (n > 0) {
-        const char *number = text + 6;
-        if (n != AUDIT_HEAD_SIZE || strncmp(text, "audit ", 6) != 0 ||
-            strspn(number, "0123456789") != DIGITS || number[DIGITS] != ' ' ||
-            !audit_hash_parse(number + DIGITS + 1, head.hash))
-            return error_set(err, ERROR_CONFLICT,
-                             "the head of the audit log is not one: it was changed");
-        head.seq = strtoull(number, NULL, 10);
-    }
+    if (n == 0)
+        return error_set(err, ERROR_FILE_NOT_FOUND, "the head of the audit log is empty");
+    const char *number = text + 6;
+    if (n != AUDIT_HEAD_SIZE || strncmp(text, "audit ", 6) != 0 ||
+        strspn(number, "0123456789") != DIGITS || number[DIGITS] != ' ' ||
+        !audit_hash_parse(number + DIGITS + 1, head.hash))
+        return error_set(err, ERROR_CONFLICT,
+                         "the head of the audit log is not one: it was changed");
+    head.seq = strtoull(number, NULL, 10);
     *ret_head = head;
     return 0;
 }

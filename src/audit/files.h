@@ -41,6 +41,7 @@ struct audit_head {
 };
 
 enum { AUDIT_HEAD_SIZE = 96 }; /* bytes of the file, always */
-/* A file that is empty or not there is a head of 0; one that holds something else is CONFLICT. */
+/* There is one, of 0, before there is a line. FILE_NOT_FOUND: the file is empty, so no log was ever
+ * begun, or somebody took the head away; CONFLICT: it holds something else. */
 int audit_head_read(int fd, struct audit_head *ret_head, struct error *err);
 int audit_head_write(int fd, const struct audit_head *head, struct error *err);

@@ -141,6 +141,16 @@ static uint64_t most_given(const struct audit_files *files)
     return files->items[files->count - 1].first + files->items[files->count - 1].bytes / LINE_LEAST;
 }
 
+/* A head before the first line: one that is empty beside a line was taken away. On the disk, too:
+ * after a power cut it must not look so. */
+static void begin_head(struct audit *a)
+{
+    const struct audit_head none = {0};
+    struct error why;
+    if (audit_head_write(a->head_fd, &none, &why) < 0 || fsync(a->head_fd) < 0)
+        log_warn("audit log: its head could not be begun");
+}
+
 int audit_recover(struct audit *a, struct error *err)
 {
     struct audit_files files;
@@ -156,6 +166,10 @@ int audit_recover(struct audit *a, struct error *err)
     if (rc < 0)
         return -1;
     uint64_t last = a->chain.seq;
+    bool no_head = bad_head && why.code == ERROR_FILE_NOT_FOUND;
+    bool first = no_head && last == 0 && !ending.damaged;
+    if (first)
+        begin_head(a);
     bool missing = head.seq > last;
     if (missing) /* numbers are not given out twice */
         a->chain.seq = head.seq;
@@ -174,7 +188,7 @@ int audit_recover(struct audit *a, struct error *err)
         tell_damaged(a, "its last line is not one");
     if (missing)
         tell_missing(a, last, &head);
-    if (bad_head)
-        tell_damaged(a, "its head is not one");
+    if (bad_head && !first)
+        tell_damaged(a, no_head ? "its head is gone" : "its head is not one");
     return 0;
 }

@@ -207,21 +207,47 @@ static int parse_head(const char *text, struct audit_head *ret_head, struct erro
     return 0;
 }
 
-/* The heads that are known, before the files are read. */
+/* FILE_NOT_FOUND: there is none. */
+static int read_kept_head(int data_fd, struct audit_head *ret_head, struct error *err)
+{
+    _cleanup_fd_ int fd = openat(data_fd, LAYOUT_AUDIT_HEAD, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0)
+        return error_sys(err, "opening %s", LAYOUT_AUDIT_HEAD);
+    return audit_head_read(fd, ret_head, err);
+}
+
+/* The heads that are known, before the files are read; *ret_gone: the one that is kept is not
+ * there.
+ */
 static int read_heads(const struct args *args, int data_fd, struct audit_head heads[2],
-                      size_t *ret_count, struct error *err)
+                      size_t *ret_count, bool *ret_gone, struct error *err)
 {
     const char *expected = args_option(args, "expect", NULL);
-    _cleanup_fd_ int fd = openat(data_fd, LAYOUT_AUDIT_HEAD, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    struct error why = {0};
     size_t count = 0;
-    if (fd < 0 && errno != ENOENT)
-        return error_sys(err, "opening %s", LAYOUT_AUDIT_HEAD);
-    if (fd >= 0 && audit_head_read(fd, &heads[count++], err) < 0)
+    if (read_kept_head(data_fd, &heads[count], &why) == 0)
+        count++;
+    else if (why.code != ERROR_FILE_NOT_FOUND) {
+        *err = why;
         return -1;
+    }
+    *ret_gone = count == 0;
     if (expected != NULL && parse_head(expected, &heads[count++], err) < 0)
         return -1;
     *ret_count = count;
     return 0;
+}
+
+/* It is there before the first line is. */
+static void check_gone_head(bool gone, struct report *report, struct audit_summary *summary)
+{
+    const struct audit_finding finding = {.text = "its head, " LAYOUT_AUDIT_HEAD
+                                                  ", is gone: nobody can tell whether lines were "
+                                                  "removed from its end"};
+    if (!gone || summary->lines == 0)
+        return;
+    summary->problems++;
+    add_finding(report, &finding);
 }
 
 int verb_audit_verify(struct invocation *inv, int *ret_status, struct error *err)
@@ -231,6 +257,7 @@ int verb_audit_verify(struct invocation *inv, int *ret_status, struct error *err
     struct audit_head heads[2];
     struct audit_summary summary;
     size_t count = 0;
+    bool gone;
     const char *data = settings_data(inv->args);
     _cleanup_fd_ int data_fd = open(data, O_PATH | O_DIRECTORY | O_CLOEXEC);
     _cleanup_fd_ int fd = data_fd < 0 ? -1
@@ -240,9 +267,10 @@ int verb_audit_verify(struct invocation *inv, int *ret_status, struct error *err
         return error_sys(err, "opening %s/%s", data, LAYOUT_AUDIT);
     if (inv->json)
         buf_adds(&out, "{\"findings\":[");
-    if (read_heads(inv->args, data_fd, heads, &count, err) < 0 ||
+    if (read_heads(inv->args, data_fd, heads, &count, &gone, err) < 0 ||
         audit_verify(fd, heads, count, add_finding, &report, &summary, err) < 0)
         return -1;
+    check_gone_head(gone, &report, &summary);
     add_summary(&out, inv->json, &summary);
     *ret_status = summary.problems == 0 ? 0 : 1;
     return output_buf(&out, err);

@@ -277,7 +277,13 @@ def test_tampering_is_found(server_factory):
     check(first, "".join(rows[:5] + [rows[6], rows[5]] + rows[7:]), "missing before it")
     check(first, "".join(rows[:5] + [rows[2]] + rows[5:]), "put in a second time")
     check(last, "".join(end.splitlines(True)[:-1]), "removed from its end")
+    check(server.data / "db" / "audit-head", "", "is gone")
     assert verify(server)[0] == 0
+    (server.data / "db" / "audit-head").unlink()
+    assert verify(server)[0] == 1
+    server.start()
+    status, report = verify(server)
+    assert status == 1 and [f["text"] for f in report["findings"]] == ["the server found the log damaged when it started"]
 
 
 def test_off_and_options(server_factory):

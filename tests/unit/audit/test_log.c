@@ -33,6 +33,7 @@ static void test_torn(void **state)
 {
     struct place p;
     struct findings found;
+    const struct audit_head none = {0};
     place_make(&p);
     place_write(&p, "x", 3);
     place_kill(&p);
@@ -45,7 +46,7 @@ static void test_torn(void **state)
         whole[cut] = '\0';
         file_write(&p, 1, whole);
         whole[cut] = saved;
-        assert_int_equal(ftruncate(p.head_fd, 0), 0);
+        assert_int_equal(audit_head_write(p.head_fd, &none, NULL), 0); /* no newer one was kept */
         place_open(&p);
         assert_int_equal(place_verify(&p, &found).last.seq, 6); /* 4, repaired, started */
         assert_int_equal(found.count, 0);
@@ -148,6 +149,47 @@ static void test_truncated(void **state)
     place_remove(&p);
 }
 
+/* So was the head, with or without the end: told at the next start, and for ever after. */
+static void test_headless(void **state)
+{
+    struct place p;
+    struct findings found;
+    place_make(&p);
+    place_write(&p, "x", 5);
+    audit_close(p.audit);
+    assert_int_equal(ftruncate(p.head_fd, 0), 0);
+    place_open(&p);
+    place_write(&p, "x", 1);
+    for (int i = 0; i < 2; i++) {
+        place_verify(&p, &found);
+        assert_int_equal(found.count, 1);
+        assert_non_null(strstr(found.problems[0].text, "the server found the log damaged"));
+        audit_close(p.audit);
+        place_open(&p);
+    }
+    place_remove(&p);
+}
+
+/* Killed before the first line was whole, or before a head was kept for it. */
+static void test_killed_at_birth(void **state)
+{
+    static const char *const beginnings[] = {"", "{\"seq\":1,\"ti", NULL};
+    const struct audit_head none = {0};
+    for (size_t i = 0; i < ARRAY_LEN(beginnings); i++) {
+        struct place p;
+        struct findings found;
+        place_make(&p);
+        place_kill(&p);
+        if (beginnings[i] != NULL)
+            file_write(&p, 1, beginnings[i]);
+        assert_int_equal(audit_head_write(p.head_fd, &none, NULL), 0);
+        place_open(&p);
+        place_verify(&p, &found);
+        assert_int_equal(found.count, 0);
+        place_remove(&p);
+    }
+}
+
 /* A disk that is full: RLIMIT_FSIZE stands in for it. */
 static void test_full(void **state)
 {
@@ -233,10 +275,11 @@ static void test_too_long(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_fresh),     cmocka_unit_test(test_torn),
-        cmocka_unit_test(test_rotation),  cmocka_unit_test(test_torn_rotation),
-        cmocka_unit_test(test_truncated), cmocka_unit_test(test_full),
-        cmocka_unit_test(test_spare),     cmocka_unit_test(test_too_long),
+        cmocka_unit_test(test_fresh),           cmocka_unit_test(test_torn),
+        cmocka_unit_test(test_rotation),        cmocka_unit_test(test_torn_rotation),
+        cmocka_unit_test(test_truncated),       cmocka_unit_test(test_headless),
+        cmocka_unit_test(test_killed_at_birth), cmocka_unit_test(test_full),
+        cmocka_unit_test(test_spare),           cmocka_unit_test(test_too_long),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
