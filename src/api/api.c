@@ -68,9 +68,12 @@ static int serve(struct http_exchange *x, const struct route *route,
     struct live_calls *live = call->api->live;
     struct live_call mine;
     live_begin(live, &mine, co_self(call->api->loop), call->principal.key_id);
+    mine.workspace = call->workspace;
     mine.sandbox = call->principal.sandbox[0] == '\0' ? NULL : call->principal.sandbox;
     int result = route->handler(x, params, call, err);
     live_end(live, &mine);
+    if (result < 0 && mine.homeless)
+        return error_set(err, ERROR_WORKSPACE_NOT_FOUND, "the workspace was deleted meanwhile");
     if (result < 0 && mine.cancelled)
         return error_set(err, ERROR_UNAUTHORIZED, "the %s was revoked meanwhile",
                          mine.sandbox != NULL || call->principal.by_token ? "token" : "API key");

@@ -42,6 +42,15 @@ void live_cancel(struct live_calls *live, const char *key_id, const struct co *b
         }
 }
 
+void live_cancel_in(struct live_calls *live, const char *workspace, const struct co *but)
+{
+    for (struct live_call *call = live->first; call != NULL; call = call->next)
+        if (call->co != but && call->workspace != NULL && strcmp(call->workspace, workspace) == 0) {
+            call->cancelled = call->homeless = true;
+            co_cancel(call->co);
+        }
+}
+
 void live_cancel_bound(struct live_calls *live, const char *sandbox_id)
 {
     for (struct live_call *call = live->first; call != NULL; call = call->next)

@@ -3,7 +3,8 @@
 
 /*
  * The calls that are being served, and whose they are: revoking a key also ends what it has open,
- * and what tokens of it have, terminals and watches that would otherwise go on for days.
+ * and what tokens of it have, terminals and watches that would otherwise go on for days. Deleting a
+ * workspace ends what goes on in it, which would otherwise go on in one of the same name.
  */
 
 #include <stdbool.h>
@@ -12,10 +13,12 @@
 
 struct live_call {
     struct co *co;
-    const char *key_id;  /* borrowed, as the next */
-    const char *sandbox; /* the one that the caller's token is bound to; NULL or "": none. (What
-                            E2B's and Scalebox's clients show is such a token.) */
+    const char *key_id;    /* borrowed, as the next two */
+    const char *sandbox;   /* the one that the caller's token is bound to; NULL or "": none. (What
+                              E2B's and Scalebox's clients show is such a token.) */
+    const char *workspace; /* that it was let into; NULL or "": none */
     bool cancelled;
+    bool homeless; /* … because its workspace was deleted */
     struct live_call *previous, *next;
 };
 
@@ -33,5 +36,7 @@ void live_bind(struct live_calls *live, const struct co *co, const char *sandbox
 
 /* Cancels the calls of a key, but for the one that asks for it. */
 void live_cancel(struct live_calls *live, const char *key_id, const struct co *but);
+/* Those in a workspace, but for the one that asks for it. */
+void live_cancel_in(struct live_calls *live, const char *workspace, const struct co *but);
 /* Those of the tokens that are bound to a sandbox. */
 void live_cancel_bound(struct live_calls *live, const char *sandbox_id);

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Workspaces: apart from each other, found by path and by field, gone when they are deleted."""
 
+import contextlib
 import threading
 
 import pytest
 
+import raw_http
 from cella_auth import Workspace, call, fresh, request_token
 from cella_server import wait_until
 
@@ -153,6 +155,28 @@ def test_deleting_while_others_create(server):
     again = Workspace(server, workspace.name)
     assert server.request("GET", "/v0/sandbox", None,
                           {"X-Cella-Workspace": again.name}).json()["total"] == 0
+    again.delete()
+
+
+@pytest.mark.parametrize("whose", ["its own", "the server's"])
+def test_a_request_does_not_outlive_its_workspace(server, whose):
+    """What was let into one is not done in another one of the same name."""
+    workspace = Workspace(server)
+    key = workspace.key() if whose == "its own" else server.key
+    body = b'{"metadata": {"name": "late"}, "spec": {"enabled": false}}'
+    with raw_http.connect(server) as sock:
+        sock.sendall(raw_http.head(server, "POST /v0/sandbox HTTP/1.1", "Host: x", f"Authorization: Bearer {key}",
+                                   f"X-Cella-Workspace: {workspace.name}", f"Content-Length: {len(body)}",
+                                   "Expect: 100-continue", key=False))
+        assert sock.recv(100) == b"HTTP/1.1 100 Continue\r\n\r\n"
+        assert server.request("DELETE", f"/v0/workspaces/{workspace.name}").status == 200
+        again = Workspace(server, workspace.name)
+        with contextlib.suppress(ConnectionError):
+            sock.sendall(body)
+        answer = sock.recv(1000)
+    assert answer.startswith(b"HTTP/1.1 404") and b"WORKSPACE_NOT_FOUND" in answer, answer
+    listed = server.request("GET", "/v0/sandbox", None, {"X-Cella-Workspace": again.name}).json()
+    assert listed["total"] == 0
     again.delete()
 
 

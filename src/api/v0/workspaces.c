@@ -10,6 +10,7 @@
 
 #include "api/call.h"
 #include "api/call_limits.h"
+#include "api/live.h"
 #include "auth/workspaces.h"
 #include "base/cleanup.h"
 #include "loop/co.h"
@@ -169,6 +170,7 @@ int v0_workspace_delete(struct http_exchange *x, const struct route_params *para
         return -1;
     }
     /* One that is made again under the name is another one. */
+    live_cancel_in(call->api->live, call->workspace, co_self(call->api->loop));
     (void)limits_set_workspace(call->api->limits, call->workspace, "", "", NULL);
     yyjson_mut_val *root;
     yyjson_mut_doc *doc = api_json_new(http_arena(x), &root);
