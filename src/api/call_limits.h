@@ -97,7 +97,7 @@ bool limits_counts(const struct limits *limits, const char *workspace, const cha
 struct bucket_state limits_look(const struct limits *limits, struct caller caller,
                                 enum route_class class);
 
-enum { LIMITS_LINES_PER_S = 20, LIMITS_LINES_AT_ONCE = 10000 };
+enum { LIMITS_LINES_PER_S = 100, LIMITS_LINES_AT_ONCE = 10000 };
 /* Whether the audit log has room for one more line on what he has only looked at, or was refused:
  * who does that without end would push out what others have done. Everybody counts. */
 bool limits_take_line(struct limits *limits, struct caller caller);

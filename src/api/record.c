@@ -126,7 +126,8 @@ static bool has_room(const struct record *r)
         return true;
     if (!known)
         return audit_spare(r->recorder->audit, time_now_ms());
-    if (limits_take_line(r->recorder->limits, r->caller))
+    if (audit_options_of(r->recorder->audit)->all_reads ||
+        limits_take_line(r->recorder->limits, r->caller))
         return true;
     audit_skip(r->recorder->audit);
     return false;

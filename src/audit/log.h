@@ -36,6 +36,7 @@ enum {
 struct audit_options {
     bool off;
     bool no_reads;       /* requests that change nothing are left out */
+    bool all_reads;      /* … and never, however many a caller sends */
     bool go_on;          /* when nothing can be written; else requests that change are refused */
     uint64_t file_bytes; /* a file is not made larger, by much */
     unsigned files;      /* that are kept, the one being written included */

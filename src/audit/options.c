@@ -28,7 +28,8 @@ static const struct audit_options defaults = {
 static bool set_reads(const char *value, struct audit_options *options)
 {
     options->no_reads = strcmp(value, "no") == 0;
-    return options->no_reads || strcmp(value, "yes") == 0;
+    options->all_reads = strcmp(value, "all") == 0;
+    return options->no_reads || options->all_reads || strcmp(value, "yes") == 0;
 }
 
 static bool set_full(const char *value, struct audit_options *options)
@@ -67,7 +68,7 @@ static const struct {
     bool (*set)(const char *value, struct audit_options *options);
     const char *form;
 } rows[] = {
-    {"reads", set_reads, "yes or no"},      {"full", set_full, "refuse or go-on"},
+    {"reads", set_reads, "yes, all or no"}, {"full", set_full, "refuse or go-on"},
     {"size", set_size, "64Ki to 16Gi"},     {"files", set_files, "2 to 10000"},
     {"age", set_age, "a time such as 90d"},
 };

@@ -529,7 +529,7 @@ static const struct option_row server_options[] = {
     {.name = "egress-ca", .kind = OPTION_FILE, .value = "FILE",
      .help = "certificate authorities, as PEM, that hosts which get secrets are believed for (default: this machine's)"},
     CHOICE("log-level", "error|warn|info|debug", "how much it says (default: info)"),
-    TEXT("audit", "OPTIONS", "the log of who did what: off, or of reads=no,full=go-on,size=64Mi,files=16,age=90d (default: on)"),
+    TEXT("audit", "OPTIONS", "the log of who did what: off, or of reads=yes|all|no,full=go-on,size=64Mi,files=16,age=90d (default: on)"),
     TEXT("rate-limit", "RATES", "requests of one key a second, and at once: off, or of exec=300:2000,read=off,address=3000,local=on (default: on, for callers of other machines)"),
     TEXT("quota", "NUMBERS", "streams=6144,streams-per-key=2048,sandboxes=10000 (of one workspace), or off for one of them"),
     CHOICE("log-format", "text|json", "what its lines look like (default: text)"),

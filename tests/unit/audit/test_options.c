@@ -20,6 +20,8 @@ static void test_right(void **state)
     assert_int_equal(o.file_bytes, 1 << 20);
     assert_int_equal(o.files, 3);
     assert_int_equal(o.keep_ms, INT64_C(2) * 24 * 3600 * 1000);
+    assert_int_equal(audit_options_parse("reads=all", &o, NULL), 0);
+    assert_true(o.all_reads && !o.no_reads);
 }
 
 static void test_wrong(void **state)
