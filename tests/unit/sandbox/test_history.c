@@ -2,270 +2,19 @@
 
 /*
  * The repository half of histories, with a real git and files that only a test has: commits of what
- * changed, the log, diffs, states of commits, executions, and what a crash may leave.
+ * changed, the log, diffs, states of commits, executions.
  */
 
-#include <dirent.h>
-#include <errno.h>
-#include <fcntl.h>
-#include <ftw.h>
 #include <setjmp.h>
 #include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
+#include <stddef.h>
+#include <stdint.h>
 
 #include <cmocka.h>
 
-#include "base/cleanup.h"
-#include "loop/co.h"
-#include "sandbox/history.h"
-#include "sandbox/history_commit.h"
-#include "sandbox/history_import.h"
-#include "sandbox/history_look.h"
+#include "history_place.h"
 #include "sandbox/history_pack.h"
 #include "sandbox/history_rules.h"
-
-/* ---- a sandbox's files ---- */
-
-struct fake_file {
-    const char *path;
-    uint64_t type, mode, uid;
-    const char *content; /* or a link's target */
-    size_t len;          /* 0: strlen() */
-    uint64_t stamp;      /* ctime and mtime */
-};
-
-struct fake {
-    struct fake_file files[32];
-    size_t count, reads;
-    bool lies; /* says that they are empty when they are listed */
-};
-
-static size_t length(const struct fake_file *f)
-{
-    return f->len > 0 ? f->len : strlen(f->content == NULL ? "" : f->content);
-}
-
-static struct history_entry entry_of(const struct fake_file *f)
-{
-    return (struct history_entry){.path = f->path,
-                                  .type = f->type,
-                                  .mode = f->mode,
-                                  .uid = f->uid,
-                                  .gid = f->uid,
-                                  .size = f->type == FILE_REGULAR ? length(f) : 0,
-                                  .mtime_ns = f->stamp,
-                                  .ctime_ns = f->stamp,
-                                  .inode = 7,
-                                  .target = f->type == FILE_SYMLINK ? f->content : NULL};
-}
-
-static int fake_list(void *ctx, history_visit *visit, void *visit_ctx, struct error *err)
-{
-    struct fake *fake = ctx;
-    for (size_t i = 0; i < fake->count; i++) {
-        struct history_entry entry = entry_of(&fake->files[i]);
-        if (fake->lies)
-            entry.size = 0;
-        if (visit(visit_ctx, &entry, err) < 0)
-            return -1;
-    }
-    return 0;
-}
-
-static int fake_read(void *ctx, const char *const *paths, size_t count, uint64_t size_max,
-                     const struct history_sink *sink, void *sink_ctx, struct error *err)
-{
-    struct fake *fake = ctx;
-    for (size_t i = 0; i < count; i++) {
-        const struct fake_file *f = NULL;
-        for (size_t j = 0; j < fake->count; j++)
-            if (strcmp(fake->files[j].path, paths[i]) == 0)
-                f = &fake->files[j];
-        assert_non_null(f);
-        struct history_entry entry = entry_of(f);
-        fake->reads++;
-        if (entry.size > size_max) {
-            entry.flags = HISTORY_NO_CONTENT;
-            if (sink->begin(sink_ctx, &entry, err) < 0)
-                return -1;
-            continue;
-        }
-        if (sink->begin(sink_ctx, &entry, err) < 0)
-            return -1;
-        for (size_t at = 0; at < length(f); at += 1000) {
-            size_t n = length(f) - at < 1000 ? length(f) - at : 1000;
-            if (sink->data(sink_ctx, (struct slice){f->content + at, n}, err) < 0)
-                return -1;
-        }
-        if (sink->end(sink_ctx, false, err) < 0)
-            return -1;
-    }
-    return 0;
-}
-
-static struct fake_file *fake_put(struct fake *fake, const char *path, uint64_t type, uint64_t mode,
-                                  const char *content)
-{
-    struct fake_file *f = NULL;
-    for (size_t i = 0; i < fake->count; i++)
-        if (strcmp(fake->files[i].path, path) == 0)
-            f = &fake->files[i];
-    if (f == NULL)
-        f = &fake->files[fake->count++];
-    uint64_t stamp = f->stamp == 0 ? 1000000 : f->stamp + 1;
-    *f = (struct fake_file){path, type, mode, 0, content, 0, stamp};
-    return f;
-}
-
-static void fake_remove(struct fake *fake, const char *path)
-{
-    for (size_t i = 0; i < fake->count; i++)
-        if (strcmp(fake->files[i].path, path) == 0)
-            fake->files[i] = fake->files[--fake->count];
-}
-
-/* ---- where it runs ---- */
-
-struct place {
-    struct loop *loop;
-    struct git_program git;
-    char path[64];
-    int fd;
-    struct arena *arena;
-    void (*test)(struct place *p);
-};
-
-static int remove_one(const char *path, const struct stat *st, int flag, struct FTW *ftw)
-{
-    return remove(path);
-}
-
-static void run_place(void *arg)
-{
-    struct place *p = arg;
-    p->test(p);
-    loop_stop(p->loop);
-}
-
-static void on_coroutine(void (*test)(struct place *p))
-{
-    struct error err;
-    struct place p = {.test = test, .path = "/tmp/cella-history-XXXXXX"};
-    assert_non_null(mkdtemp(p.path));
-    p.fd = open(p.path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    p.loop = loop_new(&err);
-    p.arena = arena_new();
-    p.git.loop = p.loop;
-    p.git.workers = workers_new(p.loop, 1, &err);
-    if (git_program_find(p.git.path, &err) < 0)
-        fail_msg("%s", err.message);
-    assert_int_equal(co_spawn(p.loop, run_place, &p, NULL, &err), 0);
-    assert_int_equal(loop_run(p.loop, &err), 0);
-    workers_free(p.git.workers);
-    loop_free(p.loop);
-    arena_free(p.arena);
-    close(p.fd);
-    nftw(p.path, remove_one, 16, FTW_DEPTH | FTW_PHYS);
-}
-
-static void open_repository(struct place *p, const char *id, struct repository *ret)
-{
-    struct error err;
-    if (repository_open(&p->git, p->fd, id, true, true, ret, &err) < 0)
-        fail_msg("%s", err.message);
-}
-
-static int remember(struct place *p, const char *execution, const char *commit, int64_t time_ms)
-{
-    char line[EXECUTION_LINE_SIZE];
-    struct error err;
-    size_t len = execution_line(line, execution, commit, time_ms);
-    return executions_append(p->fd, "box", (struct slice){line, len}, &err);
-}
-
-/* Commits what the fake has, which patterns leave some of out; whether there was something to
- * commit. */
-static bool commit_with(struct place *p, struct fake *fake, const char *execution,
-                        struct slice ignore)
-{
-    struct repository r;
-    struct error err = {0};
-    struct history_committed committed = {0};
-    struct manifest m;
-    const struct history_source source = {fake, fake_list, fake_read};
-    const struct history_commit_request request = {.execution = execution,
-                                                   .message = "Update files for sandbox execution",
-                                                   .file_max = 100000,
-                                                   .ignore = ignore,
-                                                   .total_max = 1 << 30,
-                                                   .created_ns = 1000};
-    history_manifest_init(&m);
-    open_repository(p, "box", &r);
-    if (history_commit_files(&r, &source, &request, p->arena, &m, &committed, &err) < 0)
-        fail_msg("%s", err.message);
-    if (execution != NULL)
-        assert_int_equal(remember(p, execution, r.head, 1), 0);
-    history_manifest_release(&m);
-    repository_close(&r);
-    return committed.made;
-}
-
-static bool commit(struct place *p, struct fake *fake, const char *execution)
-{
-    return commit_with(p, fake, execution, (struct slice){0});
-}
-
-static struct history_page log_of(struct place *p, size_t limit, size_t offset)
-{
-    struct repository r;
-    struct error err;
-    struct history_page page;
-    open_repository(p, "box", &r);
-    if (repository_log(&r, limit, offset, p->arena, &page, &err) < 0)
-        fail_msg("%s", err.message);
-    repository_close(&r);
-    return page;
-}
-
-static struct history_diff diff_of(struct place *p, const char *from, const char *to)
-{
-    struct repository r;
-    struct error err;
-    struct history_diff diff = {0};
-    char commits[2][GIT_NAME_SIZE];
-    open_repository(p, "box", &r);
-    if (repository_resolve(&r, from, commits[0], &err) < 0 ||
-        repository_resolve(&r, to, commits[1], &err) < 0 ||
-        repository_diff(&r, commits[0], commits[1], p->arena, &diff, &err) < 0)
-        fail_msg("%s", err.message);
-    repository_close(&r);
-    return diff;
-}
-
-static void assert_slice(struct slice s, const char *text)
-{
-    char *copy = strndup(s.data, s.len);
-    assert_string_equal(copy, text);
-    free(copy);
-}
-
-static const char *part_of(struct place *p, const struct history_diff *diff, const char *path)
-{
-    for (size_t i = 0; i < diff->count; i++)
-        if (slice_eq(diff->files[i].path, slice_of(path)))
-            return arena_dup(p->arena, diff->files[i].text.data, diff->files[i].text.len);
-    fail_msg("no diff of %s", path);
-    return NULL;
-}
-
-static void seed_files(struct fake *fake)
-{
-    fake_put(fake, "/workspace", FILE_DIRECTORY, 0755, NULL);
-    fake_put(fake, "/workspace/index.js", FILE_REGULAR, 0644, "console.log(\"Version 1\");");
-}
 
 /* ---- tests ---- */
 
@@ -517,110 +266,6 @@ static void asked_first(struct place *p)
     assert_int_equal(page.count, 2);
     assert_string_equal(page.commits[0].id, "exec_00000001");
     assert_false(commit(p, &fake, "exec_00000002"));
-}
-
-/* One that still works in a repository, whoever has started it; nobody else. */
-static void orphans(struct place *p)
-{
-    struct fake fake = {0};
-    struct error err;
-    struct repository r;
-    seed_files(&fake);
-    assert_true(commit(p, &fake, "exec_00000001"));
-    open_repository(p, "box", &r);
-    assert_int_equal(git_end_orphans(p->fd), 0);
-    static const char *const argv[] = {"cat-file", "--batch", NULL};
-    struct git git = {0};
-    assert_int_equal(git_start(&p->git, r.fd, argv, &git, &err), 0);
-    assert_int_equal(git_end_orphans(p->fd), 1);
-    assert_int_equal(git_finish(&git, &err), -1);
-    assert_non_null(strstr(err.message, "signal 9"));
-    git_end(&git);
-    repository_close(&r);
-    assert_int_equal(git_end_orphans(p->fd), 0);
-}
-
-/* Locks and half files of a git that was killed, a ref that was never written, a torn pack. */
-static void torn(struct place *p)
-{
-    struct fake fake = {0};
-    struct error err;
-    seed_files(&fake);
-    assert_true(commit(p, &fake, "exec_00000001"));
-    static const char *const left[] = {"box/repository/refs/heads/main.lock",
-                                       "box/repository/fast_import_crash_12",
-                                       "box/repository/objects/pack/tmp_pack_abc",
-                                       "box/repository/objects/pack/.tmp-1-pack-abc.pack"};
-    for (size_t i = 0; i < sizeof(left) / sizeof(left[0]); i++)
-        close(openat(p->fd, left[i], O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
-    fake_put(&fake, "/workspace/two", FILE_REGULAR, 0644, "2\n");
-    assert_true(commit(p, &fake, "exec_00000002"));
-    for (size_t i = 0; i < sizeof(left) / sizeof(left[0]); i++)
-        assert_int_equal(faccessat(p->fd, left[i], F_OK, 0), -1);
-
-    int fd = openat(p->fd, "box/repository/refs/heads/main", O_WRONLY | O_TRUNC | O_CLOEXEC);
-    close(fd);
-    struct repository r;
-    open_repository(p, "box", &r);
-    assert_string_equal(r.head, "");
-    assert_int_equal(repository_check(&r, &err), 0);
-    assert_int_equal(strlen(r.head), GIT_NAME_LEN);
-    repository_close(&r);
-    assert_int_equal(log_of(p, 10, 0).count, 3);
-
-    int packs = openat(p->fd, "box/repository/objects/pack", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *dir = fdopendir(packs);
-    for (struct dirent *entry; (entry = readdir(dir)) != NULL;)
-        if (strstr(entry->d_name, ".pack") != NULL) {
-            assert_int_equal(fchmodat(packs, entry->d_name, 0600, 0), 0);
-            close(openat(packs, entry->d_name, O_WRONLY | O_TRUNC | O_CLOEXEC));
-        }
-    closedir(dir);
-    open_repository(p, "box", &r);
-    assert_int_equal(repository_check(&r, &err), 1);
-    repository_close(&r);
-    assert_true(commit(p, &fake, "exec_00000003"));
-    assert_int_equal(log_of(p, 10, 0).count, 2);
-    char name[GIT_NAME_SIZE];
-    open_repository(p, "box", &r);
-    assert_int_equal(repository_resolve(&r, "exec_00000003", name, &err), 0);
-    assert_int_equal(repository_resolve(&r, "exec_00000002", name, &err), -1);
-    assert_int_equal(err.code, ERROR_EXECUTION_NOT_FOUND);
-    repository_close(&r);
-}
-
-/* A git that cannot be started, or is killed, says nothing about the repository. */
-static void no_git(struct place *p)
-{
-    struct fake fake = {0};
-    struct repository r;
-    struct error err = {0};
-    char good[sizeof(p->git.path)], path[sizeof(p->git.path)];
-    memcpy(good, p->git.path, sizeof(good));
-    seed_files(&fake);
-    assert_true(commit(p, &fake, "exec_00000001"));
-    int fd = openat(p->fd, "killed", O_WRONLY | O_CREAT | O_CLOEXEC, 0700);
-    assert_int_equal(dprintf(fd, "#!/bin/sh\nkill -9 $$\n"), 21);
-    close(fd);
-    snprintf(path, sizeof(path), "%s/killed", p->path);
-    const char *const bad[] = {"/nowhere/git", path};
-    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
-        for (int empty = 0; empty < 2; empty++) {
-            open_repository(p, "box", &r);
-            r.head[0] = empty ? '\0' : r.head[0]; /* as with a ref that was never written */
-            snprintf(p->git.path, sizeof(p->git.path), "%s", bad[i]);
-            assert_int_equal(repository_check(&r, &err), -1);
-            assert_int_equal(err.code, ERROR_UNAVAILABLE);
-            assert_int_equal(repository_check(&r, NULL), -1);
-            memcpy(p->git.path, good, sizeof(good));
-            assert_int_equal(repository_check(&r, &err), 0);
-            repository_close(&r);
-        }
-    assert_int_equal(unlinkat(p->fd, "box/repository/refs/heads/main", 0), 0);
-    open_repository(p, "box", &r);
-    assert_int_equal(repository_check(&r, &err), 0);
-    repository_close(&r);
-    assert_int_equal(log_of(p, 10, 0).count, 2);
 }
 
 /* A sandbox that lists less than it sends is held to what all of it may be, too. */
@@ -938,11 +583,6 @@ static void rules(struct place *p)
     history_manifest_release(&m);
 }
 
-#define TEST(name)                                                                                 \
-    static void test_##name(void **state)                                                          \
-    {                                                                                              \
-        on_coroutine(name);                                                                        \
-    }
 TEST(seed)
 TEST(nothing)
 TEST(lost_manifest)
@@ -952,9 +592,6 @@ TEST(image_files)
 TEST(ids)
 TEST(half_a_line)
 TEST(asked_first)
-TEST(orphans)
-TEST(torn)
-TEST(no_git)
 TEST(liar)
 TEST(long_names)
 TEST(folders)
@@ -986,17 +623,16 @@ static void test_lines(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_seed),       cmocka_unit_test(test_nothing),
-        cmocka_unit_test(test_everything), cmocka_unit_test(test_lost_manifest),
-        cmocka_unit_test(test_turns),      cmocka_unit_test(test_image_files),
-        cmocka_unit_test(test_ids),        cmocka_unit_test(test_torn),
-        cmocka_unit_test(test_no_git),     cmocka_unit_test(test_liar),
-        cmocka_unit_test(test_long_names), cmocka_unit_test(test_folders),
-        cmocka_unit_test(test_large),      cmocka_unit_test(test_rules),
-        cmocka_unit_test(test_packs),      cmocka_unit_test(test_half_a_line),
-        cmocka_unit_test(test_orphans),    cmocka_unit_test(test_asked_first),
-        cmocka_unit_test(test_lines),      cmocka_unit_test(test_outgrown),
-        cmocka_unit_test(test_grows),      cmocka_unit_test(test_many_files),
+        cmocka_unit_test(test_seed),        cmocka_unit_test(test_nothing),
+        cmocka_unit_test(test_everything),  cmocka_unit_test(test_lost_manifest),
+        cmocka_unit_test(test_turns),       cmocka_unit_test(test_image_files),
+        cmocka_unit_test(test_ids),         cmocka_unit_test(test_liar),
+        cmocka_unit_test(test_long_names),  cmocka_unit_test(test_folders),
+        cmocka_unit_test(test_large),       cmocka_unit_test(test_rules),
+        cmocka_unit_test(test_packs),       cmocka_unit_test(test_half_a_line),
+        cmocka_unit_test(test_asked_first), cmocka_unit_test(test_lines),
+        cmocka_unit_test(test_outgrown),    cmocka_unit_test(test_grows),
+        cmocka_unit_test(test_many_files),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
