@@ -31,6 +31,8 @@ enum {
     CHUNK = 64 * 1024,
     BUFFER_MAX = 9 << 20, /* a line of the longest text that git takes for one, and a piece */
     ARGS_MAX = 64,
+    CANNOT_RUN = 126, /* the status of what was to be a program */
+    NOT_FOUND = 127,
 };
 
 int git_program_find(char out[256], struct error *err)
@@ -313,7 +315,7 @@ static void release(struct git *git)
     *git = (struct git){.in = -1, .out = -1, .messages = -1, .pidfd = -1};
 }
 
-/* Whether it failed for what is short now, or because somebody killed it: that says nothing about
+/* Whether it failed for what is short now, could not run, or was killed: that says nothing about
  * the repository. (A signal of its own making, as of a pack that is too short, may.) */
 static bool is_passing(const char *text, int status)
 {
@@ -322,6 +324,11 @@ static bool is_passing(const char *text, int status)
         if (strstr(text, strerror(codes[i])) != NULL)
             return true;
     int signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+    int code = WIFEXITED(status) ? WEXITSTATUS(status) : 0;
+    /* The loader's words, not git's: a package is being replaced. */
+    if (code == CANNOT_RUN || code == NOT_FOUND ||
+        (code == 1 && strstr(text, "not found (required by ") != NULL))
+        return true;
     return strcasestr(text, "out of memory") != NULL || signal == SIGKILL || signal == SIGTERM ||
            signal == SIGINT || signal == SIGHUP;
 }

@@ -68,8 +68,8 @@ int git_until(struct git *git, char mark, size_t max, struct slice *ret_text, st
 int git_some(struct git *git, size_t max, struct slice *ret_data, struct error *err);
 
 /* Waits for its end, which has to be a good one: INTERNAL with its words, QUOTA_EXCEEDED when the
- * disk is full, UNAVAILABLE when it was killed or something else was short. What it still writes to
- * stdout is dropped. */
+ * disk is full, UNAVAILABLE when it could not run, was killed or something else was short. What it
+ * still writes to stdout is dropped. */
 int git_finish(struct git *git, struct error *err);
 /* Kills what still runs. Fine on one that never was. */
 void git_end(struct git *git);

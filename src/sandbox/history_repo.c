@@ -185,13 +185,27 @@ int repository_make(struct repository *r, struct error *err)
 
 /* ---- checking ---- */
 
+/* Whether there is more to be saved in the one that was set aside before: then that stays. One with
+ * a branch was a history, which is newer; one without was perhaps never committed to. */
+static bool is_less(const struct repository *r)
+{
+    uint64_t own = 0, other = 0;
+    _cleanup_fd_ int fd = open_folder(r->folder_fd, torn_name);
+    if (fd >= 0)
+        packs_count(fd, &other);
+    packs_count(r->fd, &own);
+    return own < other && (own == 0 || r->head[0] == '\0');
+}
+
 static void set_aside_on_worker(void *arg)
 {
     struct repository *r = arg;
     if (renameat(r->folder_fd, repository_name, r->folder_fd, torn_name) == 0)
         return;
-    history_folder_unlink(r->folder_fd, torn_name);
-    renameat(r->folder_fd, repository_name, r->folder_fd, torn_name);
+    bool less = is_less(r);
+    history_folder_unlink(r->folder_fd, less ? repository_name : torn_name);
+    if (!less)
+        renameat(r->folder_fd, repository_name, r->folder_fd, torn_name);
 }
 
 /* ---- the manifest ---- */
@@ -301,6 +315,9 @@ static bool is_torn(const struct error *why)
 int repository_check(struct repository *r, struct error *err)
 {
     struct error why = {0};
+    /* One that was made, and in which nothing has been written since, is whole. */
+    if (r->fd >= 0 && r->head[0] == '\0' && r->packs == 0)
+        return 0;
     if (r->fd < 0 || has_commit(r, r->head, &why) || (r->head[0] == '\0' && restore_head(r, &why)))
         return 0;
     if (!is_torn(&why)) {
@@ -312,6 +329,8 @@ int repository_check(struct repository *r, struct error *err)
     cleanup_fd(&r->fd);
     r->fd = -1;
     r->head[0] = '\0';
+    r->packs = 0;
+    r->bytes = 0;
     return 1;
 }
 

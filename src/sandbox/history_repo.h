@@ -11,8 +11,8 @@
  *                 ever appended to, until it is too long and its older half goes
  *
  * Everything in it may be torn by a crash of the machine; what git cannot read any more is set
- * aside (repository.torn, one of them) and begun anew. On coroutines: what may block is done by
- * worker threads.
+ * aside (repository.torn: one of them, and never one with less in the place of one with more that
+ * nobody has committed to) and begun anew. On coroutines: what may block is done by worker threads.
  */
 
 #include <stdbool.h>
