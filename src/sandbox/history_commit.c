@@ -385,25 +385,6 @@ static int commit_first(struct work *w, struct error *err)
     return import_commit_end(&w->import, err);
 }
 
-int history_commit_nothing(struct repository *r, struct error *err)
-{
-    struct manifest empty;
-    history_manifest_init(&empty);
-    struct work w = {.r = r, .import = {.program = r->git, .repository_fd = r->fd}};
-    int rc = begin_first(&w, err);
-    if (rc == 0)
-        rc = put_attributes(&w, &empty, err);
-    if (rc == 0)
-        rc = import_commit_end(&w.import, err);
-    if (rc == 0)
-        rc = import_end(&w.import, err);
-    if (rc == 0)
-        memcpy(r->head, w.import.commit, GIT_NAME_SIZE);
-    import_cancel(&w.import);
-    history_manifest_release(&empty);
-    return rc;
-}
-
 /* ---- what has changed ---- */
 
 struct changes {

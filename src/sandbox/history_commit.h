@@ -46,6 +46,3 @@ int history_commit_files(struct repository *r, const struct history_source *sour
                          const struct history_commit_request *request, struct arena *arena,
                          struct manifest *ret_manifest, struct history_committed *ret_committed,
                          struct error *err);
-
-/* The first commit alone, of a sandbox whose files cannot be looked at. */
-int history_commit_nothing(struct repository *r, struct error *err);

@@ -277,12 +277,33 @@ static int was_dropped(struct repository *r, const char *commit, struct error *e
     return -1;
 }
 
+static int not_found(const char *execution, struct error *err)
+{
+    return error_set(err, ERROR_EXECUTION_NOT_FOUND,
+                     "there is no execution \"%s\" in this sandbox's history", execution);
+}
+
+/* Where there is no commit yet, all that there was is to end at the first one. */
+static int resolve_early(const struct search *search, char ret_commit[GIT_NAME_SIZE],
+                         struct error *err)
+{
+    if (strcmp(search->execution, HISTORY_FIRST_ID) != 0 &&
+        (search->commit[0] == '\0' || git_name_valid(search->commit)))
+        return not_found(search->execution, err);
+    ret_commit[0] = '\0';
+    return 0;
+}
+
 int repository_resolve(struct repository *r, const char *execution, char ret_commit[GIT_NAME_SIZE],
                        struct error *err)
 {
     struct search search = {.folder_fd = r->folder_fd, .execution = execution};
     char commit[GIT_NAME_SIZE] = "";
     int rc = 0;
+    if (r->head[0] == '\0') {
+        workers_run(r->git->workers, search_on_worker, &search);
+        return resolve_early(&search, ret_commit, err);
+    }
     if (strcmp(execution, HISTORY_FIRST_ID) == 0) {
         rc = first_commit(r, commit, err);
     } else {
@@ -300,8 +321,7 @@ int repository_resolve(struct repository *r, const char *execution, char ret_com
     if (dropped < 0)
         return -1;
     if (dropped > 0)
-        return error_set(err, ERROR_EXECUTION_NOT_FOUND,
-                         "there is no execution \"%s\" in this sandbox's history", execution);
+        return not_found(execution, err);
     memcpy(ret_commit, commit, GIT_NAME_SIZE);
     return 0;
 }

@@ -4,13 +4,21 @@
 
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "base/limits.h"
 #include "loop/co.h"
 #include "sandbox/history_look.h"
 #include "sandbox/history_state.h"
 #include "sandbox/processes.h"
 
-enum { PROCESSES_LOOKED_AT = 512 }; /* of those that nobody waits for */
+enum {
+    PROCESSES_LOOKED_AT = 512, /* of those that nobody waits for */
+    COMES_UP_MS = 120 * 1000,
+};
+
+/* The name of the first commit for as long as nobody could look at the files. */
+static const char no_commit[] = "0000000000000000000000000000000000000000";
+_Static_assert(sizeof(no_commit) == GIT_NAME_SIZE, "as long as a name");
 
 /* Those that nobody has waited for, and that have ended since. */
 static void close_open_runs(struct sandbox *sb)
@@ -38,8 +46,20 @@ static int end_question(const struct sandbox *sb, int rc, struct error *err)
     return rc < 0 && history_is_going(sb) ? being_deleted(sb, err) : rc;
 }
 
+/* What its image brought can be looked at in a moment, and a clone gets its history before it runs.
+ */
+static int wait_until_up(struct sandbox *sb, struct error *err)
+{
+    while (sandbox_comes_up(sb) && !sb->gone)
+        if (co_cond_wait(sb->owner->loop, &sb->changed, COMES_UP_MS, err) < 0)
+            return -1;
+    return 0;
+}
+
 int history_begin_question(struct sandbox *sb, struct repository *ret_repository, struct error *err)
 {
+    if (wait_until_up(sb, err) < 0)
+        return -1;
     close_open_runs(sb);
     if (history_lock(sb, err) < 0)
         return -1;
@@ -60,11 +80,6 @@ int history_begin_question(struct sandbox *sb, struct repository *ret_repository
         history_manifest_init(&m);
         rc = history_commit_now(sb, ret_repository, NULL, NULL, false, arena, &m, &committed, err);
         arena_free(arena);
-    } else if (ret_repository->head[0] == '\0') {
-        rc = repository_make(ret_repository, err);
-        if (rc == 0)
-            rc = history_commit_nothing(ret_repository, err);
-        memcpy(sb->history->head, ret_repository->head, GIT_NAME_SIZE);
     }
     if (rc < 0) {
         repository_close(ret_repository);
@@ -73,6 +88,23 @@ int history_begin_question(struct sandbox *sb, struct repository *ret_repository
         history_catch_up(sb, ret_repository);
     }
     return rc;
+}
+
+/* Nobody has seen its files yet, and it does not run: a commit of none would be the first for good,
+ * and going back to it would remove what the image brought. So it is told, and not made. */
+static int tell_first(const struct sandbox *sb, size_t offset, struct arena *arena,
+                      struct history_page *ret_page)
+{
+    static const struct slice files[] = {{"README.md", sizeof("README.md") - 1}};
+    struct history_commit *commit = arena_alloc(arena, sizeof(*commit));
+    *commit = (struct history_commit){.id = HISTORY_FIRST_ID,
+                                      .commit = no_commit,
+                                      .time_ms = sb->created_ms,
+                                      .message = "Initial commit",
+                                      .files = files,
+                                      .file_count = ARRAY_LEN(files)};
+    *ret_page = (struct history_page){.commits = commit, .count = offset == 0};
+    return 0;
 }
 
 int history_list(struct sandboxes *s, const char *workspace, const char *name, size_t limit,
@@ -87,16 +119,36 @@ int history_list(struct sandboxes *s, const char *workspace, const char *name, s
     if (rc == 0) {
         /* Commits do not change. */
         history_unlock(sb);
-        rc = end_question(sb, repository_log(&r, limit, offset, arena, ret_page, err), err);
+        rc = r.head[0] == '\0'
+                 ? tell_first(sb, offset, arena, ret_page)
+                 : end_question(sb, repository_log(&r, limit, offset, arena, ret_page, err), err);
     }
     sandbox_drop(sb);
     return rc;
+}
+
+/* Whatever is asked for ended at the first commit, which is still to come. */
+static int diff_nothing(struct repository *r, const char *from, const char *to, struct arena *arena,
+                        struct history_diff *ret_diff, struct error *err)
+{
+    const char *asked[] = {from, to}, *ids[2];
+    for (size_t i = 0; i < ARRAY_LEN(asked); i++) {
+        char id[EXECUTION_ID_SIZE] = HISTORY_FIRST_ID, ignored[GIT_NAME_SIZE];
+        if (asked[i] != NULL && (execution_normalize(asked[i], id, err) < 0 ||
+                                 repository_resolve(r, id, ignored, err) < 0))
+            return -1;
+        ids[i] = arena_strdup(arena, id);
+    }
+    *ret_diff = (struct history_diff){.from = ids[0], .to = ids[1]};
+    return 0;
 }
 
 static int diff_executions(struct repository *r, const char *from, const char *to,
                            struct arena *arena, struct history_diff *ret_diff, struct error *err)
 {
     char ids[2][EXECUTION_ID_SIZE], commits[2][GIT_NAME_SIZE];
+    if (r->head[0] == '\0')
+        return diff_nothing(r, from, to, arena, ret_diff, err);
     if (to == NULL) {
         memcpy(commits[1], r->head, GIT_NAME_SIZE);
         if (repository_execution_of(r, r->head, ids[1], err) < 0)

@@ -80,7 +80,8 @@ int execution_normalize(const char *text, char *out, struct error *err);
 /* What the list says of one, in the newest line that there is: "" when there is none. */
 void executions_find(struct slice list, const char *execution, char ret_commit[GIT_NAME_SIZE],
                      int64_t *ret_time_ms);
-/* The commit that an execution (normalized) ended at. EXECUTION_NOT_FOUND. */
+/* The commit that an execution (normalized) ended at; "" while there is none. EXECUTION_NOT_FOUND.
+ */
 int repository_resolve(struct repository *r, const char *execution, char ret_commit[GIT_NAME_SIZE],
                        struct error *err);
 

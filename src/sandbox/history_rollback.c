@@ -284,6 +284,8 @@ static int go_back(struct rollback *b, struct repository *r, struct error *err)
     history_manifest_init(&now);
     history_manifest_init(&goal);
     history_manifest_init(&after);
+    if (r->head[0] == '\0')
+        return error_set(err, ERROR_NOT_RUNNING, "sandbox \"%s\" does not run any more", sb->name);
     history_run_begin(b->saved);
     if (repository_resolve(r, b->target, commit, err) < 0 ||
         history_commit_now(sb, r, b->saved, HISTORY_MESSAGE, false, b->arena, &now, &committed,

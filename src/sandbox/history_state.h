@@ -115,7 +115,8 @@ void history_drop_watch(struct sandbox *sb);
  * only looked for. */
 int history_find(struct sandboxes *s, const char *workspace, const char *name,
                  struct sandbox **ret_sandbox, struct error *err);
-/* Locks it, opens it, and has a first commit in it. On an error it is not locked. */
+/* Waits for one that comes up, locks it, opens it, and has a first commit in it: but for one that
+ * does not run, and whose files nobody has looked at (head ""). On an error it is not locked. */
 int history_begin_question(struct sandbox *sb, struct repository *ret_repository,
                            struct error *err);
 /* A connection to the agent for the tracked folders. */

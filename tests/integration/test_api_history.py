@@ -236,6 +236,41 @@ def test_a_stopped_sandbox_has_a_history_and_goes_back_once_it_runs(box):
     assert box.read("/workspace/a") == b"1\n"
 
 
+def home_of(box):
+    found = box.run("find /home/user -type f | sort | xargs -r sha256sum")
+    assert found, "the image brings something"
+    return found
+
+
+def test_who_asks_before_it_runs_does_not_lose_what_the_image_brought(server):
+    early = server.create(wait=False)
+    assert [(c["id"], c["files"]) for c in history(early)] == [("unknown", ["README.md"])], "it is waited for"
+    home = home_of(early)
+    run(early, "rm -r /home/user/* /home/user/.[!.]*; echo 1 > a")
+    assert rollback(early, "unknown")["status"] == "success"
+    assert home_of(early) == home
+    early.delete()
+
+
+def test_a_sandbox_that_never_ran_has_a_first_state_and_no_commit_of_it(server):
+    late = server.create()
+    late.stop()
+    first, = history(late)
+    assert (first["id"], first["commitId"], first["files"]) == ("unknown", "0" * 40, ["README.md"])
+    assert history(late, "?offset=1") == []
+    assert late.request("GET", "/diff").json()["diff"] == {} == diff(late, "unknown", "unknown")
+    missing = late.request("POST", "/diff", {"fromExecId": "unknown", "toExecId": "exec_00000000"})
+    assert (missing.status, missing.error()) == (404, "EXECUTION_NOT_FOUND"), missing
+    late.start()
+    home = home_of(late)
+    first = history(late)[-1]
+    assert first["id"] == "unknown" and first["commitId"] != "0" * 40
+    run(late, "rm -r /home/user/* /home/user/.[!.]*; echo 1 > a")
+    assert rollback(late, "unknown")["status"] == "success"
+    assert home_of(late) == home
+    late.delete()
+
+
 def test_it_survives_the_server_and_goes_with_its_sandbox(server):
     box = server.create()
     first = run(box, "echo 1 > /workspace/a")
