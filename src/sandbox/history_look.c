@@ -219,7 +219,7 @@ struct diff_run {
     size_t *parts; /* of each file: a change of type is told as two patches */
 };
 
-/* ":100644 100644 1f7a… 8c1e… M", "index.js"; with R and C two names. 0 at the end of these. */
+/* ":100644 100644 1f7a… 8c1e… M", "index.js"; with R and C two names. */
 static int read_raw(struct git *git, struct diff_run *run, struct error *err)
 {
     struct slice field;
@@ -236,8 +236,8 @@ static int read_raw(struct git *git, struct diff_run *run, struct error *err)
             git_until(git, '\0', FIELD_MAX, &field, err) <= 0)
             return error_set(err, ERROR_INTERNAL, "git: a diff that ends too early");
         if (run->count == HISTORY_DIFF_FILES_MAX) {
-            run->cut = true;
-            return 1;
+            run->cut = true; /* the patches of those before come behind the last of these */
+            continue;
         }
         struct slice path = {arena_dup(run->arena, field.data, field.len), field.len};
         run->parts[run->count] = kind == 'T' ? 2 : 1;
@@ -313,8 +313,7 @@ static int diff_part(struct repository *r, const char *from, const char *to, str
     run->first = run->count;
     if (git_start(r->git, r->fd, argv, &git, err) < 0 || git_close_input(&git, err) < 0)
         return -1;
-    int raw = read_raw(&git, run, err);
-    if (raw < 0 || (raw == 0 && read_patches(&git, run, err) < 0))
+    if (read_raw(&git, run, err) < 0 || read_patches(&git, run, err) < 0)
         return -1;
     /* One that was not read to its end ends by our hand. */
     return run->cut ? 0 : git_finish(&git, err);

@@ -172,6 +172,21 @@ def test_many_diffs_at_once(box):
             assert "-1\n+2\n" in made["a"]
 
 
+def test_a_diff_of_more_than_is_shown_says_so(box):
+    first = run(box, "true")
+    many = run(box, "seq -w 2100 | while read n; do echo line $n > f$n; done")
+    answer = box.request("POST", "/diff", {"fromExecId": first, "toExecId": many}).json()
+    assert answer["truncated"] is True and len(answer["diff"]) == 2000
+    assert all(f"+line {name[1:]}\n" in text for name, text in answer["diff"].items())
+    large = run(box, "rm f*; seq 200000 > large; echo 1 > small")
+    answer = box.request("POST", "/diff", {"fromExecId": first, "toExecId": large}).json()
+    assert answer["truncated"] is True
+    assert (1 << 20) - 1000 < len(answer["diff"]["large"]) <= 1 << 20 and answer["diff"]["small"].endswith("+1\n")
+    whole = run(box, "rm large")
+    answer = box.request("POST", "/diff", {"fromExecId": first, "toExecId": whole}).json()
+    assert answer["diff"].keys() == {"small"} and "truncated" not in answer
+
+
 def test_pages(box):
     ids = [run(box, f"echo {i} > /workspace/n") for i in range(4)]
     assert [c["id"] for c in history(box, "?limit=2")] == [ids[3], ids[2]]
