@@ -86,6 +86,7 @@ int history_begin_question(struct sandbox *sb, struct repository *ret_repository
         history_unlock(sb);
     } else {
         history_catch_up(sb, ret_repository);
+        history_write_list(sb); /* where that has committed is the answer to this question, too */
     }
     return rc;
 }

@@ -186,6 +186,28 @@ def test_a_mapping_that_stays(box):
     assert (newest(box)["id"], newest(box)["files"]) == (closed, ["mapped"])
 
 
+def test_who_finds_a_change_is_told_of_it(box):
+    """The first question after a change without a sign means the commit that it makes."""
+    for name in ("one", "two"):
+        box.write(f"/workspace/{name}", 4095 * "a" + "\n")
+    of_a_command(None, box)
+
+    def code(text):
+        return ended(box.request("POST", "/code", {"code": text})).json()["executionId"]
+
+    opened = code("import mmap\nfiles = [open('/workspace/' + name, 'r+b') for name in ('one', 'two')]\n"
+                  "one, two = (mmap.mmap(file.fileno(), 0) for file in files)")
+    box.request("GET", "/history")
+    wrote = code("one[:1] = b'x'")
+    answer = box.request("POST", "/diff", {"fromExecId": opened, "toExecId": wrote})
+    assert answer.json()["diff"].keys() == {"one"} and "+xaaa" in answer.json()["diff"]["one"], answer
+    wrote = code("two[:1] = b'y'")
+    answer = box.request("POST", "/rollback", {"executionId": wrote})
+    assert answer.status == 200 and answer.json()["files"] == [], answer
+    assert box.read("/workspace/two")[:1] == b"y", "it is what it was at the end of that"
+    code("one.close(); two.close(); [file.close() for file in files]")
+
+
 def test_code_is_asked_after_without_a_question_to_the_agent(server, box):
     """Once its first run was looked into, a run that changes nothing costs no request to the agent."""
     def asked():
