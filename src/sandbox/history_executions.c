@@ -256,9 +256,10 @@ static int commit_from(struct repository *r, int64_t time_ms, char out[GIT_NAME_
 static int named_commit(struct repository *r, const char *execution, char out[GIT_NAME_SIZE],
                         struct error *err)
 {
+    /* The whole line: others have names of the sandbox's files in them. */
     char grep[32 + EXECUTION_ID_SIZE];
-    snprintf(grep, sizeof(grep), "--grep=Execution-Id: %s", execution);
-    const char *const argv[] = {"rev-list", "--max-count=1", "--fixed-strings", grep, r->head, "--",
+    snprintf(grep, sizeof(grep), "--grep=^Execution-Id: %s$", execution);
+    const char *const argv[] = {"rev-list", "--max-count=1", "--basic-regexp", grep, r->head, "--",
                                 NULL};
     return last_line(r, argv, out, err);
 }

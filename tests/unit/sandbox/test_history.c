@@ -222,6 +222,31 @@ static void ids(struct place *p)
     repository_close(&r);
 }
 
+/* What a sandbox calls its files is in messages, too. */
+static void named_like_an_id(struct place *p)
+{
+    struct fake fake = {0};
+    struct error err;
+    struct repository r;
+    char name[GIT_NAME_SIZE], first[GIT_NAME_SIZE];
+    seed_files(&fake);
+    assert_true(commit(p, &fake, "exec_00000001"));
+    open_repository(p, "box", &r);
+    memcpy(first, r.head, sizeof(first));
+    repository_close(&r);
+    fake_put(&fake, "/workspace/Execution-Id: exec_00000001", FILE_DIRECTORY, 0755, NULL);
+    fake_put(&fake, "/workspace/\nExecution-Id: exec_00000001", FILE_DIRECTORY, 0755, NULL);
+    assert_true(commit(p, &fake, "exec_00000002"));
+    assert_int_equal(unlinkat(p->fd, "box/executions", 0), 0);
+    open_repository(p, "box", &r);
+    assert_int_equal(repository_resolve(&r, "exec_00000001", name, &err), 0);
+    assert_string_equal(name, first);
+    assert_int_equal(repository_resolve(&r, "exec_00000002", name, &err), 0);
+    assert_string_equal(name, r.head);
+    repository_close(&r);
+    assert_string_equal(log_of(p, 1, 0).commits[0].id, "exec_00000002");
+}
+
 /* A power cut has left half a line; and whether the end of the last one is to come. */
 static void half_a_line(struct place *p)
 {
@@ -591,6 +616,7 @@ TEST(turns)
 TEST(image_files)
 TEST(ids)
 TEST(half_a_line)
+TEST(named_like_an_id)
 TEST(asked_first)
 TEST(liar)
 TEST(long_names)
@@ -632,7 +658,7 @@ int main(void)
         cmocka_unit_test(test_packs),       cmocka_unit_test(test_half_a_line),
         cmocka_unit_test(test_asked_first), cmocka_unit_test(test_lines),
         cmocka_unit_test(test_outgrown),    cmocka_unit_test(test_grows),
-        cmocka_unit_test(test_many_files),
+        cmocka_unit_test(test_many_files),  cmocka_unit_test(test_named_like_an_id),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
