@@ -18,6 +18,7 @@
 #include "agent/file_new.h"
 #include "agent/file_worker.h"
 #include "agent/history_path.h"
+#include "agent/history_seen.h"
 #include "base/cleanup.h"
 #include "base/limits.h"
 
@@ -30,6 +31,7 @@ struct applying {
     struct history_applied applied;
     char failure[ERROR_MESSAGE_MAX];
     struct buf left; /* history_applied's */
+    struct history_seen seen;
 };
 
 /* --- places --- */
@@ -53,25 +55,37 @@ static int check_new(int dir_fd, const char *name, const struct history_item *it
                      item->path);
 }
 
-/* Only a directory is in the way of a rename, and an empty one can go. */
-static int make_way(int dir_fd, const char *name, const struct history_item *item,
-                    struct error *err)
+/* Where history saw nothing. */
+static int move_new(int dir_fd, const char *hidden, const char *name,
+                    const struct history_item *item, struct error *err)
 {
-    if (item->only_new != 0)
-        return check_new(dir_fd, name, item, err);
-    if (unlinkat(dir_fd, name, AT_REMOVEDIR) < 0 && errno != ENOENT && errno != ENOTDIR)
-        return error_sys(err, "%.200s", item->path);
-    return 0;
-}
-
-static int move_into_place(int dir_fd, const char *hidden, const char *name,
-                           const struct history_item *item)
-{
-    if (item->only_new == 0)
-        return renameat(dir_fd, hidden, dir_fd, name);
+    if (check_new(dir_fd, name, item, err) < 0)
+        return -1;
     int rc = (int)syscall(SYS_renameat2, dir_fd, hidden, dir_fd, name, RENAME_NOREPLACE);
     /* Not every file system can; then it is enough that nothing was there a moment ago. */
-    return rc < 0 && errno == EINVAL ? renameat(dir_fd, hidden, dir_fd, name) : rc;
+    if (rc < 0 && errno == EINVAL)
+        rc = renameat(dir_fd, hidden, dir_fd, name);
+    return rc < 0 ? error_sys(err, "%.200s", item->path) : 0;
+}
+
+/* Only a directory is in the way of a rename, and an empty one can go. Nothing but that comes
+ * between the comparison and the rename. */
+static int move_into_place(struct applying *a, int dir_fd, const char *hidden, const char *name,
+                           const struct history_item *item, struct error *err)
+{
+    struct seen_place place;
+    if (item->only_new != 0)
+        return move_new(dir_fd, hidden, name, item, err);
+    if (history_seen_check(&a->seen, dir_fd, name, item, &place, err) < 0)
+        return -1;
+    int rc = 0;
+    if ((place.is_directory || item->was_inode == 0) && unlinkat(dir_fd, name, AT_REMOVEDIR) < 0 &&
+        errno != ENOENT && errno != ENOTDIR)
+        rc = error_sys(err, "%.200s", item->path);
+    if (rc == 0 && renameat(dir_fd, hidden, dir_fd, name) < 0)
+        rc = error_sys(err, "%.200s", item->path);
+    history_seen_done(&a->seen, item, &place);
+    return rc;
 }
 
 /* --- content --- */
@@ -140,19 +154,33 @@ static int content_open(struct content *content, const char *path, struct error 
     return 0;
 }
 
-static int content_name(struct content *content, const char *name, const struct history_item *item,
-                        struct error *err)
+/* A rename needs a name to start from. */
+static int content_hide(struct content *content, const char *path, struct error *err)
 {
-    if (make_way(content->dir_fd, name, item, err) < 0)
+    char name[PATH_NAME_SIZE];
+    if (content->hidden[0] != '\0')
+        return 0;
+    if (new_file_hidden_name(name, err) < 0)
         return -1;
-    if (content->hidden[0] == '\0' && item->only_new == 0)
-        return new_file_replace(content->fd, content->dir_fd, name, item->path, err);
-    if (content->hidden[0] == '\0')
+    if (new_file_link(content->fd, content->dir_fd, name) < 0)
+        return error_sys(err, "%.200s", path);
+    memcpy(content->hidden, name, sizeof(name));
+    return 0;
+}
+
+static int content_name(struct applying *a, struct content *content, const char *name,
+                        const struct history_item *item, struct error *err)
+{
+    if (content->hidden[0] == '\0' && item->only_new != 0) {
+        if (check_new(content->dir_fd, name, item, err) < 0)
+            return -1;
         return new_file_link(content->fd, content->dir_fd, name) < 0
                    ? error_sys(err, "%.200s", item->path)
                    : 0;
-    if (move_into_place(content->dir_fd, content->hidden, name, item) < 0)
-        return error_sys(err, "%.200s", item->path);
+    }
+    if (content_hide(content, item->path, err) < 0 ||
+        move_into_place(a, content->dir_fd, content->hidden, name, item, err) < 0)
+        return -1;
     content->hidden[0] = '\0';
     return 0;
 }
@@ -165,35 +193,47 @@ static int set_attributes(int fd, const struct history_item *item, struct error 
     return 0;
 }
 
-static int make_file(struct file_worker *worker, const struct history_item *item, struct error *err)
+static int make_file(struct applying *a, const struct history_item *item, struct error *err)
 {
     const char *name;
     _cleanup_fd_ int dir_fd = open_place(item, &name, err);
     _cleanup_(content_release) struct content content = {.fd = -1, .dir_fd = dir_fd};
     if (dir_fd < 0 || content_open(&content, item->path, err) < 0) {
         struct error other;
-        take_content(worker, item, -1, &other);
+        take_content(a->worker, item, -1, &other);
         return -1;
     }
-    if (take_content(worker, item, content.fd, err) < 0 ||
+    if (take_content(a->worker, item, content.fd, err) < 0 ||
         set_attributes(content.fd, item, err) < 0)
         return -1;
-    return content_name(&content, name, item, err);
+    return content_name(a, &content, name, item, err);
 }
 
 /* --- the others --- */
 
-static int make_directory(struct file_worker *worker, const struct history_item *item,
-                          struct error *err)
+/* What has the place of a directory, and is none. */
+static int remove_file(struct applying *a, int dir_fd, const char *name,
+                       const struct history_item *item, struct error *err)
+{
+    struct seen_place place;
+    struct stat st;
+    if (item->only_new != 0 || fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
+        S_ISDIR(st.st_mode))
+        return 0;
+    if (history_seen_check(&a->seen, dir_fd, name, item, &place, err) < 0)
+        return -1;
+    unlinkat(dir_fd, name, 0);
+    history_seen_done(&a->seen, item, &place);
+    return 0;
+}
+
+static int make_directory(struct applying *a, const struct history_item *item, struct error *err)
 {
     const char *name;
-    struct stat st;
     _cleanup_fd_ int dir_fd = open_place(item, &name, err), fd = -1;
-    if (dir_fd < 0 || check_new(dir_fd, name, item, err) < 0)
+    if (dir_fd < 0 || check_new(dir_fd, name, item, err) < 0 ||
+        remove_file(a, dir_fd, name, item, err) < 0)
         return -1;
-    if (item->only_new == 0 && fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
-        !S_ISDIR(st.st_mode))
-        unlinkat(dir_fd, name, 0);
     if (mkdirat(dir_fd, name, 0700) < 0 && errno != EEXIST)
         return error_sys(err, "%.200s", item->path);
     fd = openat(dir_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -202,8 +242,7 @@ static int make_directory(struct file_worker *worker, const struct history_item 
     return set_attributes(fd, item, err);
 }
 
-static int make_symlink(struct file_worker *worker, const struct history_item *item,
-                        struct error *err)
+static int make_symlink(struct applying *a, const struct history_item *item, struct error *err)
 {
     const char *name;
     char hidden[PATH_NAME_SIZE];
@@ -211,17 +250,16 @@ static int make_symlink(struct file_worker *worker, const struct history_item *i
         return error_set(err, ERROR_INVALID_ARGUMENT, "%.200s: a link without a target",
                          item->path);
     _cleanup_fd_ int dir_fd = open_place(item, &name, err);
-    if (dir_fd < 0 || new_file_hidden_name(hidden, err) < 0 ||
-        make_way(dir_fd, name, item, err) < 0)
+    if (dir_fd < 0 || new_file_hidden_name(hidden, err) < 0)
         return -1;
     if (symlinkat(item->target, dir_fd, hidden) < 0)
         return error_sys(err, "%.200s", item->path);
-    if (fchownat(dir_fd, hidden, (uid_t)item->uid, (gid_t)item->gid, AT_SYMLINK_NOFOLLOW) == 0 &&
-        move_into_place(dir_fd, hidden, name, item) == 0)
-        return 0;
-    error_sys(err, "%.200s", item->path);
-    unlinkat(dir_fd, hidden, 0);
-    return -1;
+    int rc = fchownat(dir_fd, hidden, (uid_t)item->uid, (gid_t)item->gid, AT_SYMLINK_NOFOLLOW) < 0
+                 ? error_sys(err, "%.200s", item->path)
+                 : move_into_place(a, dir_fd, hidden, name, item, err);
+    if (rc < 0)
+        unlinkat(dir_fd, hidden, 0);
+    return rc;
 }
 
 /* A path that leads through a link, or through a file, is not there. */
@@ -230,28 +268,39 @@ static bool is_not_there(int why)
     return why == ENOENT || why == ENOTDIR || why == ELOOP;
 }
 
-static int remove_one(struct file_worker *worker, const struct history_item *item,
-                      struct error *err)
+/* A directory is EISDIR here, by POSIX EPERM. What is left in it is ignored, or somebody's of this
+ * moment. */
+static int unlink_any(int dir_fd, const char *name, bool is_directory)
+{
+    if (!is_directory && (unlinkat(dir_fd, name, 0) == 0 || errno == ENOENT))
+        return 0;
+    if (!is_directory && errno != EISDIR && errno != EPERM)
+        return -1;
+    return unlinkat(dir_fd, name, AT_REMOVEDIR) == 0 || errno == ENOENT || errno == ENOTEMPTY ||
+                   errno == EEXIST
+               ? 0
+               : -1;
+}
+
+static int remove_one(struct applying *a, const struct history_item *item, struct error *err)
 {
     const char *name;
+    struct seen_place place;
     _cleanup_fd_ int dir_fd = history_open_parent(item->path, false, &name);
     if (dir_fd < 0)
         return is_not_there(errno) ? 0 : error_sys(err, "%.200s", item->path);
-    if (unlinkat(dir_fd, name, 0) == 0 || errno == ENOENT)
-        return 0;
-    /* A directory is EISDIR here, by POSIX EPERM. What is left in it is ignored, or somebody's of
-     * this moment. */
-    if ((errno == EISDIR || errno == EPERM) &&
-        (unlinkat(dir_fd, name, AT_REMOVEDIR) == 0 || errno == ENOENT || errno == ENOTEMPTY ||
-         errno == EEXIST))
-        return 0;
-    return error_sys(err, "%.200s", item->path);
+    if (history_seen_check(&a->seen, dir_fd, name, item, &place, err) < 0)
+        return -1;
+    int rc = unlink_any(dir_fd, name, place.is_directory);
+    if (rc < 0)
+        error_sys(err, "%.200s", item->path);
+    history_seen_done(&a->seen, item, &place);
+    return rc;
 }
 
 /* Of a directory alone: whatever else has the path by now need not be what history saw there, and
  * would get the mode, perhaps with setuid, that was meant for other content. */
-static int change_attributes(struct file_worker *worker, const struct history_item *item,
-                             struct error *err)
+static int change_attributes(struct applying *a, const struct history_item *item, struct error *err)
 {
     _cleanup_fd_ int fd = history_open(item->path, O_RDONLY | O_DIRECTORY);
     if (fd < 0)
@@ -259,8 +308,7 @@ static int change_attributes(struct file_worker *worker, const struct history_it
     return set_attributes(fd, item, err);
 }
 
-typedef int apply_item(struct file_worker *worker, const struct history_item *item,
-                       struct error *err);
+typedef int apply_item(struct applying *a, const struct history_item *item, struct error *err);
 
 static apply_item *const ops[] = {
     [HISTORY_REMOVE] = remove_one,
@@ -316,7 +364,7 @@ static int apply(struct applying *a, const struct frame_header *header, struct e
     struct error failure;
     if (take_item(a, header, &item, err) < 0)
         return -1;
-    if (ops[item.op](a->worker, &item, &failure) == 0) {
+    if (ops[item.op](a, &item, &failure) == 0) {
         a->applied.done++;
         return 0;
     }
@@ -361,6 +409,7 @@ int history_apply(struct file_worker *worker, uint32_t id, const void *msg, stru
     buf_init(&a.left, HISTORY_LEFT_BYTES_MAX);
     int rc = apply_all(&a, err);
     buf_release(&a.frame);
+    history_seen_release(&a.seen);
     a.applied.failure = a.applied.failed == 0 ? NULL : a.failure;
     if (!a.left.failed)
         a.applied.left = (struct slice){a.left.data, a.left.len};

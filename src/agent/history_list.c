@@ -145,7 +145,7 @@ static int list_root(struct listing *l, struct error *err)
 int history_list(struct file_worker *worker, uint32_t id, const void *msg, struct error *err)
 {
     const struct history_list *request = msg;
-    struct listing l = {.worker = worker, .id = id, .request = request};
+    struct listing l = {.worker = worker, .id = id, .request = request, .listed.compares = 1};
     if (history_check_roots(request->roots, err) < 0)
         return -1;
     if (request->entries_max < 1 || request->entries_max > HISTORY_ENTRIES_MAX)

@@ -68,7 +68,8 @@ static struct tracked tracked_of(const struct history_entry *entry)
                             .size = entry->size,
                             .mtime_ns = entry->mtime_ns,
                             .ctime_ns = entry->ctime_ns,
-                            .inode = entry->inode};
+                            .inode = entry->inode,
+                            .seen_ns = entry->ctime_ns};
 }
 
 /* A sandbox that has its bytes at hand would keep everybody else waiting. */
@@ -234,8 +235,10 @@ static int content_end(void *ctx, bool torn, struct error *err)
         return error_set(err, ERROR_UNAVAILABLE, "the sandbox sent less of a file than there is");
     sha1_end(&w->sha1, w->item->blob);
     w->item->has_blob = true;
-    if (torn)
+    if (torn) {
         w->item->ctime_ns = 0;
+        w->item->seen_ns = TRACKED_TORN;
+    }
     if (w->passing)
         return import_blob_end(&w->import, err);
     if (w->was != NULL && w->was->has_blob && memcmp(w->was->blob, w->item->blob, SHA1_SIZE) == 0)

@@ -48,7 +48,7 @@ int history_open_repository(struct sandbox *sb, struct repository *ret_repositor
 struct agent_source {
     struct history_tree *tree;
     struct slice ignore;
-    bool watched; /* the last listing's */
+    bool watched, compares; /* the last listing's */
 };
 
 static int list_agent(void *ctx, history_visit *visit, void *visit_ctx, struct error *err)
@@ -59,6 +59,7 @@ static int list_agent(void *ctx, history_visit *visit, void *visit_ctx, struct e
                           &listed, err) < 0)
         return -1;
     source->watched = listed.watched == 1;
+    source->compares = listed.compares == 1;
     if (listed.cut)
         return error_set(err, ERROR_LIMIT_EXCEEDED,
                          "there are more than %d tracked files, too many for a history",
@@ -87,11 +88,12 @@ static int commit_once(struct sandbox *sb, struct repository *r,
     _cleanup_history_tree_ struct history_tree *tree = NULL;
     if (history_open_tree(sb, &tree, err) < 0)
         return -1;
-    struct agent_source agent = {tree, request->ignore, false};
+    struct agent_source agent = {.tree = tree, .ignore = request->ignore};
     const struct history_source source = {&agent, list_agent, read_agent};
     if (history_commit_files(r, &source, request, arena, ret_manifest, ret_committed, err) < 0)
         return -1;
     sb->history->watched = agent.watched;
+    sb->history->compares = agent.compares;
     history_take_watch(sb, tree);
     return 0;
 }

@@ -31,6 +31,8 @@
 /* What was left out by its name, a pattern to a line; where there is no such file, the usual. */
 #define IGNORE_PATH ".cella/ignore"
 
+enum { TRACKED_TORN = 1 }; /* no file's time */
+
 struct tracked {
     const char *path;
     uint32_t type; /* FILE_REGULAR, FILE_DIRECTORY or FILE_SYMLINK */
@@ -45,6 +47,7 @@ struct tracked {
     const char *target; /* of a symlink that was listed */
     bool outgrown;      /* what is there is too large by now: this is what was kept of it last */
     bool ignored;       /* by rules that it was held against */
+    uint64_t seen_ns; /* its ctime when it was listed or read; TRACKED_TORN: it was changed then */
 };
 
 struct manifest {

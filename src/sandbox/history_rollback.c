@@ -3,8 +3,9 @@
 /*
  * Going back. First a commit of what has not been committed, then the differences between what is
  * there and what is to be, as orders to the agent, then a commit of what came of it: so nothing is
- * lost, and a rollback that was interrupted can be gone back from, or done again. It goes on, on a
- * coroutine of its own, when whoever asked for it has gone.
+ * lost, and a rollback that was interrupted can be gone back from, or done again. What somebody
+ * writes between the first commit and its turn is left alone: the agent is told what was seen in
+ * its place. It goes on, on a coroutine of its own, when whoever asked for it has gone.
  */
 
 #include "sandbox/history.h"
@@ -44,6 +45,7 @@ struct applying {
     struct history_tree *tree;
     struct git contents; /* cat-file --batch */
     struct manifest *now, *goal;
+    bool compares; /* the agent does, what is there with what was listed */
 };
 
 /* What is there, as far as the last commit has it; NULL: nothing that it knows. */
@@ -59,15 +61,20 @@ static int order(struct applying *a, enum history_op op, const struct tracked *i
                  const char *target, struct error *err)
 {
     char path[PATH_BYTES_MAX + 2];
+    const struct tracked *now = is_now(a, item->path);
+    bool compared = now != NULL && a->compares;
     snprintf(path, sizeof(path), "/%s", item->path);
-    const struct history_item ordered = {.op = op,
-                                         .path = path,
-                                         .mode = item->mode,
-                                         .uid = item->uid,
-                                         .gid = item->gid,
-                                         .size = size,
-                                         .target = target,
-                                         .only_new = is_now(a, item->path) == NULL};
+    const struct history_item ordered = {
+        .op = op,
+        .path = path,
+        .mode = item->mode,
+        .uid = item->uid,
+        .gid = item->gid,
+        .size = size,
+        .target = target,
+        .only_new = now == NULL,
+        .was_inode = compared ? now->inode : 0,
+        .was_ctime_ns = compared && now->type != FILE_DIRECTORY ? now->seen_ns : 0};
     return history_tree_apply_item(a->tree, &ordered, err);
 }
 
@@ -225,7 +232,7 @@ static int apply(struct sandbox *sb, struct repository *r, struct manifest *now,
                  bool *ret_begun, struct error *err)
 {
     static const char *const argv[] = {"cat-file", "--batch", NULL};
-    struct applying a = {.now = now, .goal = goal};
+    struct applying a = {.now = now, .goal = goal, .compares = sb->history->compares};
     if (mark_ignored(sb, r, now, goal, arena, err) < 0)
         return -1;
     if (history_open_tree(sb, &a.tree, err) < 0)

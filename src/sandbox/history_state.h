@@ -44,6 +44,7 @@ struct sandbox_history {
     char unseen[EXECUTION_ID_SIZE]; /* the last one that ended since the files were looked at, and
                                      * left no sign of a change; "": none */
     bool watched;          /* whether the last listing did, which is what a sign can be about */
+    bool compares;         /* whether its agent holds orders against what it has listed */
     bool wants_watch;      /* somebody asks for signs where the agent sends none by itself */
     int watch_fd;          /* the agent's own queue of signs; -1: it has to be asked … */
     unsigned watch_from;   /* … of this agent: 1 + sb->agents; 0: of none */

@@ -640,10 +640,9 @@ static const struct wire_field history_entry_fields[] = {
 SCHEMA(history_entry_schema, HISTORY_ENTRY, struct history_entry, history_entry_fields);
 
 static const struct wire_field history_listed_fields[] = {
-    U64(1, struct history_listed, entries),
-    U64(2, struct history_listed, left_out),
-    U64(3, struct history_listed, cut),
-    U64(4, struct history_listed, watched),
+    U64(1, struct history_listed, entries),  U64(2, struct history_listed, left_out),
+    U64(3, struct history_listed, cut),      U64(4, struct history_listed, watched),
+    U64(5, struct history_listed, compares),
 };
 SCHEMA(history_listed_schema, HISTORY_LISTED, struct history_listed, history_listed_fields);
 
@@ -670,6 +669,8 @@ static const struct wire_field history_item_fields[] = {
     U64(6, struct history_item, size),
     STR(7, struct history_item, target, PATH_BYTES_MAX),
     U64(8, struct history_item, only_new),
+    U64(9, struct history_item, was_inode),
+    U64(10, struct history_item, was_ctime_ns),
 };
 static const struct wire_field history_applied_fields[] = {
     U64(1, struct history_applied, done),

@@ -902,6 +902,7 @@ struct history_listed {
     uint64_t left_out; /* devices, sockets, pipes */
     uint64_t cut;      /* 1: there is more, deeper or longer than can be told */
     uint64_t watched;  /* 1: changes are noticed from here on. 0: AGENT_CLEAN will not say so */
+    uint64_t compares; /* 1: it knows was_inode of struct history_item; agents once did not */
 };
 
 struct history_read {
@@ -939,6 +940,10 @@ struct history_item {
     uint64_t only_new; /* 1: history knows of nothing there, so what is there anyway (a file too
                         * large to be kept, a socket) stays, and that is a failure; a directory
                         * is no failure where one is wanted */
+    /* What the last listing, or reading, saw there: what is another by now, right before it would
+     * be replaced or removed, stays, and that is a failure. Only for who has said `compares`. */
+    uint64_t was_inode;    /* 0: nothing is compared */
+    uint64_t was_ctime_ns; /* 0: it was a directory, which goes only when it is empty */
 };
 
 /* One item's failure does not keep the others from being tried. */

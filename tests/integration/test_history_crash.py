@@ -4,6 +4,7 @@ is full; the repository is as large as it may be. Nothing that was acknowledged 
 
 import contextlib
 import http.client
+import itertools
 import os
 import pathlib
 import re
@@ -214,6 +215,28 @@ def test_who_tells_of_the_files_is_killed(server, box):
     assert box.read("/workspace/a") == b"1\n"
     diff = box.request("POST", "/diff", {"fromExecId": first, "toExecId": answer.json()["id"]})
     assert diff.status == 200 and diff.json()["diff"] == {}, diff
+    assert_whole(server)
+
+
+def test_what_is_written_during_a_rollback_is_not_lost(server, box):
+    """After what was not committed has been, and before the file's turn has come."""
+    ids = [run(box, f"echo {i} > a; echo {i} > b; rm -f large-*; " + MEDIUM) for i in (1, 2)]
+    targets = itertools.cycle(ids)
+
+    def go_back():
+        answer = box.request("POST", "/rollback", {"executionId": next(targets)}, timeout=120)
+        assert answer.status == 200, answer
+        return answer.json()
+
+    git, lost = stop_git(server, "--batch", go_back)
+    box.write("/workspace/large-2", "mine")
+    os.kill(git, signal.SIGCONT)
+    answer = lost.wait()
+    assert answer is not None and answer["status"] == "partial" and answer["leftAloneCount"] == 1, answer
+    assert answer["leftAlone"] == [{"path": "large-2", "reason": "left alone, since it was changed meanwhile"}]
+    assert box.read("/workspace/large-2") == b"mine"
+    assert box.run("cat a b").split() in (["1", "1"], ["2", "2"])
+    assert "large-2" in history(box)[0]["files"], "it is in the rollback's commit"
     assert_whole(server)
 
 

@@ -194,6 +194,40 @@ def test_what_is_no_file(box):
     assert box.run("cat /workspace/fifo /workspace/zero && test -d /workspace/socket") == "filefile"
 
 
+def test_what_was_changed_since_it_was_listed_is_left_alone(box):
+    box.run("cd /workspace && mkdir empty full gone && for f in same written replaced removed chmod gone/x full/x; do echo 1 > $f; done && "
+            "ln -s a link && ln -s a other && echo 1 > one && ln one two && ln one three && ln two later")
+    listed, end = box.list()
+    assert end["compares"] == 1
+
+    def seen(path):
+        entry = listed[path]
+        return {"path": path, "was_inode": entry["inode"],
+                "was_ctime_ns": 0 if entry["type"] == DIRECTORY else entry["ctime_ns"]}
+
+    def file(path):
+        return {**seen(path), "op": FILE, "mode": 0o644, "content": b"old"}
+
+    box.run("cd /workspace && echo 2 > written && echo 2 > .new && mv .new replaced && echo 2 >> removed && chmod 600 chmod && "
+            "ln -sfn b other && rm -r gone && echo 2 > gone && rmdir empty && echo 2 > empty")
+    applied = box.apply(*({**seen(f"/workspace/{name}"), "op": REMOVE} for name in ("removed", "full/x", "full", "gone", "empty")),
+                        *(file(f"/workspace/{name}") for name in ("same", "written", "replaced", "chmod", "link", "one", "two")),
+                        {**seen("/workspace/other"), "op": LINK, "target": "old"},
+                        {**seen("/workspace/three"), "op": MKDIR, "mode": 0o755},
+                        {**seen("/workspace/gone"), "op": MKDIR, "mode": 0o755})
+    left = dict(zip(applied["left"][::2], applied["left"][1::2]))
+    assert left.keys() == {f"/workspace/{name}" for name in ("removed", "gone", "empty", "written", "replaced", "chmod", "other")}
+    assert set(left.values()) == {"left alone, since it was changed meanwhile"}
+    assert applied["failed"] == 8, "the directory that a file has the place of, twice"
+    assert box.run("cd /workspace && cat same link one two && cat written replaced removed gone empty && readlink other && "
+                   "test -d three && test ! -e full") == "old" * 4 + "2\n2\n1\n2\n2\n2\nb\n"
+    # Whoever had a name of it before has the time of its last change from us; a change by others is one still.
+    box.run("echo 2 >> /workspace/later")
+    assert box.apply(file("/workspace/later"))["failed"] == 1
+    # What is not compared is as it ever was.
+    assert box.apply({"op": FILE, "path": "/workspace/written", "mode": 0o644, "content": b"old"})["done"] == 1
+
+
 def test_a_file_that_changes_while_it_is_read(box):
     grow = """
 import os
