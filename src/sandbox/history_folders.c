@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Whole folders of histories: copies for clones, and the end of them. A copy is made under a name
- * that begins with a dot, and so is what is being removed: whatever a crash leaves of either is
- * cleared away at the next start.
+ * Whole folders of histories: copies for clones, room for more, and the end of them. A copy is made
+ * under a name that begins with a dot, and so is what is being removed: whatever a crash leaves of
+ * either is cleared away at the next start.
  */
 
 #include <dirent.h>
@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -103,6 +104,45 @@ void history_folders_sweep(struct git_program *git, int histories_fd,
         if (entry->d_name[0] != '.' && !keep(ctx, entry->d_name))
             set_gone(histories_fd, entry->d_name, NULL);
     workers_run(git->workers, clear_on_worker, &histories_fd);
+}
+
+/* ---- room ---- */
+
+struct room {
+    int folder_fd;
+    uint64_t bytes;
+    struct error *err;
+    int rc;
+};
+
+/* Asking for it is the only way to know: quotas, and what a file system keeps for itself. */
+static int reserve(int fd, uint64_t bytes)
+{
+    struct statvfs fs;
+    if (fallocate(fd, 0, 0, (off_t)bytes) == 0)
+        return 0;
+    if (errno != EOPNOTSUPP || fstatvfs(fd, &fs) < 0)
+        return -1;
+    errno = ENOSPC;
+    return (uint64_t)fs.f_bavail * fs.f_frsize >= bytes ? 0 : -1;
+}
+
+static void reserve_on_worker(void *arg)
+{
+    struct room *room = arg;
+    static const char name[] = "room.new";
+    _cleanup_fd_ int fd =
+        openat(room->folder_fd, name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+    unlinkat(room->folder_fd, name, 0); /* it goes with its descriptor, or with this process */
+    if (fd < 0 || reserve(fd, room->bytes) < 0)
+        room->rc = error_sys(room->err, "there is no room for a history's next commit");
+}
+
+int history_folder_room(struct git_program *git, int folder_fd, uint64_t bytes, struct error *err)
+{
+    struct room room = {folder_fd, bytes, err, 0};
+    workers_run(git->workers, reserve_on_worker, &room);
+    return room.rc;
 }
 
 /* ---- copying ---- */

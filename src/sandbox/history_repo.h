@@ -91,6 +91,8 @@ int repository_resolve(struct repository *r, const char *execution, char ret_com
 void history_folder_remove(struct git_program *git, int histories_fd, const char *id);
 /* The same, on the thread that calls it. */
 void history_folder_unlink(int histories_fd, const char *id);
+/* QUOTA_EXCEEDED where there is no room for so much more in it. */
+int history_folder_room(struct git_program *git, int folder_fd, uint64_t bytes, struct error *err);
 /* A second one of all of it, by hard links where nothing is ever written in place; it is there
  * whole or not at all. Fine when there is nothing, or the second one is there already. */
 int history_folder_copy(struct git_program *git, int histories_fd, const char *from, const char *to,

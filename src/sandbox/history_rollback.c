@@ -24,7 +24,12 @@
 #include "sandbox/history_state.h"
 #include "sandbox/history_tree.h"
 
-enum { HEADER_MAX = 128, PIECE = 64 * 1024 };
+enum {
+    HEADER_MAX = 128,
+    PIECE = 64 * 1024,
+    ROOM = 64 * 1024, /* bytes that its own commit takes on the disk, at the most … */
+    ROOM_PER_FILE = 128,
+};
 
 struct rollback {
     struct sandbox *sb;
@@ -279,18 +284,54 @@ static int check_applied(const struct rollback *b, const struct history_applied 
                      b->answer.saved != NULL ? b->answer.saved : "");
 }
 
+/* What comes back is in the repository: new are trees, and what git does not know of files. */
+static int check_room(struct repository *r, const struct manifest *goal, struct error *err)
+{
+    return history_folder_room(r->git, r->folder_fd, ROOM + goal->count * ROOM_PER_FILE, err);
+}
+
+/* Its own commit. The files are what they are by now: when it fails they are looked at again, by
+ * whoever asks next, and what has changed is the rollback's. */
+static int commit_rollback(struct rollback *b, struct repository *r, uint64_t failed,
+                           struct error *err)
+{
+    _cleanup_manifest_ struct manifest after;
+    struct history_committed committed = {0};
+    struct error why = {0};
+    char message[128 + EXECUTION_ID_SIZE];
+    int len = snprintf(message, sizeof(message), "Rollback to %s", b->target);
+    if (failed > 0)
+        snprintf(message + len, sizeof(message) - (size_t)len, ", %llu files left alone",
+                 (unsigned long long)failed);
+    history_manifest_init(&after);
+    history_run_begin(b->answer.execution);
+    if (history_commit_now(b->sb, r, b->answer.execution, message, true, b->arena, &after,
+                           &committed, &why) < 0) {
+        history_remember(b->sb, b->answer.execution, EXECUTION_PENDING);
+        return error_set(err, why.code,
+                         "the files were rolled back, but that is not committed yet: it will be as "
+                         "%s, when somebody asks for the history; %.200s",
+                         b->answer.execution, why.message);
+    }
+    history_remember(b->sb, b->answer.execution, r->head);
+    b->answer.commit = arena_strdup(b->arena, r->head);
+    b->answer.files = committed.files;
+    b->answer.file_count = committed.file_count;
+    b->answer.files_cut = committed.files_cut;
+    return 0;
+}
+
 /* With the lock, and the repository open. */
 static int go_back(struct rollback *b, struct repository *r, struct error *err)
 {
-    _cleanup_manifest_ struct manifest now, goal, after;
+    _cleanup_manifest_ struct manifest now, goal;
     struct history_committed committed = {0};
     struct sandbox *sb = b->sb;
     struct history_applied applied = {0};
-    char commit[GIT_NAME_SIZE], message[128 + EXECUTION_ID_SIZE];
+    char commit[GIT_NAME_SIZE];
     struct error why = {0};
     history_manifest_init(&now);
     history_manifest_init(&goal);
-    history_manifest_init(&after);
     if (r->head[0] == '\0')
         return error_set(err, ERROR_NOT_RUNNING, "sandbox \"%s\" does not run any more", sb->name);
     history_run_begin(b->saved);
@@ -302,7 +343,7 @@ static int go_back(struct rollback *b, struct repository *r, struct error *err)
         b->answer.saved = b->saved;
         history_remember(sb, b->saved, r->head);
     }
-    if (repository_tree(r, commit, &goal, err) < 0)
+    if (repository_tree(r, commit, &goal, err) < 0 || check_room(r, &goal, err) < 0)
         return -1;
     bool begun = false;
     int rc = apply(sb, r, &now, &goal, b->arena, &applied, &begun, &why);
@@ -313,19 +354,8 @@ static int go_back(struct rollback *b, struct repository *r, struct error *err)
     if (rc == 0 && check_applied(b, &applied, err) < 0)
         return -1;
     take_left(b, &applied);
-    int len = snprintf(message, sizeof(message), "Rollback to %s", b->target);
-    if (applied.failed > 0)
-        snprintf(message + len, sizeof(message) - (size_t)len, ", %llu files left alone",
-                 (unsigned long long)applied.failed);
-    history_run_begin(b->answer.execution);
-    if (history_commit_now(sb, r, b->answer.execution, message, true, b->arena, &after, &committed,
-                           err) < 0)
+    if (commit_rollback(b, r, applied.failed, err) < 0)
         return -1;
-    history_remember(sb, b->answer.execution, r->head);
-    b->answer.commit = arena_strdup(b->arena, r->head);
-    b->answer.files = committed.files;
-    b->answer.file_count = committed.file_count;
-    b->answer.files_cut = committed.files_cut;
     if (rc < 0)
         *err = why;
     return rc;

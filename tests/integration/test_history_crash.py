@@ -218,6 +218,22 @@ def test_who_tells_of_the_files_is_killed(server, box):
     assert_whole(server)
 
 
+def test_the_git_of_a_rollbacks_own_commit_is_killed(server, box):
+    """The files have changed by then: that is said, and made good under the id that is said."""
+    # Not so large that git is told of them before it is known whether they have changed.
+    ids = [run(box, "for i in $(seq 9); do head -c 900000 /dev/urandom > part-$i; done") for _ in range(2)]
+    targets = itertools.cycle(ids)
+    git, lost = stop_git(server, "fast-import", lambda: box.request("POST", "/rollback", {"executionId": next(targets)}))
+    os.kill(git, signal.SIGKILL)
+    answer = lost.wait()
+    assert answer.status == 503 and "the files were rolled back" in answer.text, answer
+    made = re.search("exec_[0-9a-f]{8}", answer.text).group()
+    newest = history(box)[0]
+    assert newest["id"] == made and set(newest["files"]) == {f"part-{i}" for i in range(1, 10)}
+    assert box.request("POST", "/rollback", {"executionId": made}).json()["files"] == []
+    assert_whole(server)
+
+
 def test_what_is_written_during_a_rollback_is_not_lost(server, box):
     """After what was not committed has been, and before the file's turn has come."""
     ids = [run(box, f"echo {i} > a; echo {i} > b; rm -f large-*; " + MEDIUM) for i in (1, 2)]
@@ -288,6 +304,9 @@ def test_a_full_disk(small_disk):
     with open(disk / "ballast", "wb", buffering=0) as ballast, contextlib.suppress(OSError):
         while True:
             ballast.write(b"x" * 4096)
+    back = box.request("POST", "/rollback", {"executionId": "unknown"})
+    assert back.error() == "QUOTA_EXCEEDED", back
+    assert box.read("/workspace/a") == b"1\n", "though there was nothing to commit first"
     failures = looks(server, "failure")
     assert box.run("echo 2 > b && head -c 300000 /dev/urandom > c && echo done") == "done", "its result is delivered"
     wait_until(lambda: looks(server, "failure") > failures, 30, "the loss to be counted")
