@@ -63,23 +63,31 @@ static int answer_file(struct file_worker *worker, uint32_t id, struct history_e
     return file_answer(worker, &history_read_end_schema, id, &end, err);
 }
 
+/* It went, is reached through a link or a file by now, or has become a socket. Everything else, no
+ * descriptors or somebody's lease, says nothing about what is there. */
+static int give_up(struct history_entry *entry)
+{
+    bool gone = errno == ENOENT || errno == ENOTDIR || errno == ELOOP || errno == ENXIO;
+    entry->flags = HISTORY_NO_CONTENT | (gone ? HISTORY_GONE : HISTORY_UNREAD);
+    return -1;
+}
+
 /* Looked at before it is opened: opening a device or the other end of a fifo does things. -1: it is
  * no file with content, and the entry says what it is. */
 static int open_file(const char *path, uint64_t size_max, struct history_entry *entry,
                      char target[PATH_BYTES_MAX], struct stat *ret_st)
 {
     _cleanup_fd_ int look = history_open(path, O_PATH), fd = -1;
-    entry->flags = HISTORY_NO_CONTENT | HISTORY_GONE;
     if (look < 0 || fstat(look, ret_st) < 0)
-        return -1;
+        return give_up(entry);
     if (S_ISREG(ret_st->st_mode)) {
         fd = history_open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
         if (fd < 0 || fstat(fd, ret_st) < 0)
-            return -1;
+            return give_up(entry);
     }
     ssize_t len = S_ISLNK(ret_st->st_mode) ? readlinkat(look, "", target, PATH_BYTES_MAX - 1) : 0;
     if (len < 0)
-        return -1;
+        return give_up(entry);
     if (S_ISLNK(ret_st->st_mode)) {
         target[len] = '\0';
         entry->target = target;

@@ -167,17 +167,19 @@ static int keep_blob(struct work *w, const struct tracked *was, struct tracked *
 
 /* ---- reading ---- */
 
-/* It went, became something else, or too large, since it was listed. */
+/* It went, became something else, or too large, since it was listed; or it cannot be read, which is
+ * no reason to take it for gone. */
 static void skip_content(struct work *w, const struct history_entry *entry)
 {
     struct error ignored;
     struct tracked kept;
     const char *path = w->item->path;
-    bool large = !(entry->flags & HISTORY_GONE) && entry->type == FILE_REGULAR &&
+    bool unread = entry->flags & HISTORY_UNREAD;
+    bool large = !(entry->flags & HISTORY_GONE) && !unread && entry->type == FILE_REGULAR &&
                  entry->size > w->request->file_max;
     if (large)
         history_manifest_add_large(w->now, path, &ignored);
-    if (large && keep_outgrown(w, path, &kept)) {
+    if ((large || unread) && keep_outgrown(w, path, &kept)) {
         *w->item = kept;
         w->item->path = path;
         return;

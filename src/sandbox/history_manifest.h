@@ -45,7 +45,8 @@ struct tracked {
     /* Not on disk: */
     bool first;         /* it was there before anybody had used the sandbox */
     const char *target; /* of a symlink that was listed */
-    bool outgrown;      /* what is there is too large by now: this is what was kept of it last */
+    bool outgrown;      /* what is there is too large by now, or cannot be read: this is what was
+                         * kept of it last */
     bool ignored;       /* by rules that it was held against */
     uint64_t seen_ns; /* its ctime when it was listed or read; TRACKED_TORN: it was changed then */
 };

@@ -118,7 +118,7 @@ static int check_entry(const struct history_tree *tree, const struct history_ent
 {
     if (!is_normal(entry->path) || !is_in_roots(tree, entry->path))
         return lie(err, "a path that was not asked for");
-    if (entry->flags & HISTORY_GONE)
+    if (entry->flags & (HISTORY_GONE | HISTORY_UNREAD))
         return 0;
     if (entry->type > FILE_OTHER || entry->mode > 07777 || entry->uid > ID_LAST ||
         entry->gid > ID_LAST)
@@ -210,7 +210,7 @@ static int read_one(struct history_tree *tree, const char *path, uint64_t size_m
     if (wire_decode(&history_entry_schema, payload, &entry, err) < 0 ||
         check_entry(tree, &entry, err) < 0)
         return -1;
-    bool content = (entry.flags & (HISTORY_NO_CONTENT | HISTORY_GONE)) == 0;
+    bool content = (entry.flags & (HISTORY_NO_CONTENT | HISTORY_GONE | HISTORY_UNREAD)) == 0;
     if (strcmp(entry.path, path) != 0 ||
         (content && (entry.type != FILE_REGULAR || entry.size > size_max)))
         return lie(err, "another file than it was asked for");

@@ -878,9 +878,11 @@ struct history_list {
 enum history_entry_flags {
     HISTORY_NO_CONTENT = 1 << 0, /* HISTORY_READ: not a file, or larger than it may be */
     HISTORY_GONE = 1 << 1,       /* … or not there; then nothing but the path means anything */
-    HISTORY_FRESH = 1 << 2, /* changed a moment before it was looked at: the clock of files is so
-                             * coarse that a later change can have the same times. Whoever compares
-                             * by them reads such a file once more the next time */
+    HISTORY_FRESH = 1 << 2,  /* changed a moment before it was looked at: the clock of files is so
+                              * coarse that a later change can have the same times. Whoever compares
+                              * by them reads such a file once more the next time */
+    HISTORY_UNREAD = 1 << 3, /* HISTORY_READ: it could not be read, and may well be there; as with
+                              * HISTORY_GONE, nothing but the path means anything */
 };
 
 struct history_entry {

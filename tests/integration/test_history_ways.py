@@ -208,6 +208,31 @@ def test_who_finds_a_change_is_told_of_it(box):
     code("one.close(); two.close(); [file.close() for file in files]")
 
 
+def test_a_file_that_cannot_be_read_has_not_gone(box):
+    """Who has a lease on it lets nobody open it for now: it stays as it was kept last."""
+    hold = """import fcntl, os, signal, sys
+signal.signal(signal.SIGIO, signal.SIG_IGN)
+fd = os.open("/workspace/leased", os.O_RDWR)
+fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_WRLCK)
+os.write(fd, b"2")
+open("/tmp/held", "w").close()
+signal.pause()
+"""
+    box.write("/workspace/leased", "1")
+    kept = of_a_command(None, box)
+    box.write("/tmp/hold.py", hold)
+    pid = box.spawn("exec python3 /tmp/hold.py")
+    wait_until(lambda: box.exec("test -e /tmp/held")[0] == 0, 30, "the lease")
+    other = ended(box.request("POST", "/process", {"command": "echo 1 > other", "waitForCompletion": True})).json()
+    answer = box.request("POST", "/diff", {"fromExecId": kept, "toExecId": other["executionId"]})
+    assert answer.json()["diff"].keys() == {"other"}, answer
+    box.request("DELETE", f"/process/{pid}")
+    wait_until(lambda: box.exec("cat leased")[0] == 0, 30, "the end of the lease")
+    ended(box.request("POST", "/process", {"command": "true", "waitForCompletion": True}))
+    answer = box.request("POST", "/diff", {"fromExecId": kept, "toExecId": newest(box)["id"]})
+    assert "-1\n" in answer.json()["diff"]["leased"] and "+2\n" in answer.json()["diff"]["leased"], answer
+
+
 def test_code_is_asked_after_without_a_question_to_the_agent(server, box):
     """Once its first run was looked into, a run that changes nothing costs no request to the agent."""
     def asked():
