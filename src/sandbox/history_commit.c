@@ -26,10 +26,10 @@ enum {
     TICK_NS = 20 * 1000 * 1000, /* two of the slowest kernel's */
     HELD_MAX = 1 << 20,         /* larger files go to git as they come */
     ATTRIBUTES_MAX = 64 << 20,
-    ATTRIBUTE_LINES = 200, /* in a commit's message */
-    MESSAGE_MAX = 1 << 20,
-    TURN_BYTES = 1 << 20, /* that are worked on before others have their turn */
-    ENTRY_BYTES = 256,    /* that an entry of a list counts for */
+    ATTRIBUTE_LINES = 200, /* in a commit's message … */
+    MESSAGE_MAX = 1 << 20, /* … of which they may take half */
+    TURN_BYTES = 1 << 20,  /* that are worked on before others have their turn */
+    ENTRY_BYTES = 256,     /* that an entry of a list counts for */
 };
 
 static const char readme[] = "# Sandbox\n\nThe history of this sandbox's files, a commit for each "
@@ -398,7 +398,7 @@ struct changes {
     bool cut;
     size_t tree;         /* of them, those that git sees */
     size_t attributes;   /* … and those that it does not */
-    struct buf *message; /* has a line for each of the latter */
+    struct buf *message; /* has a line for each of the latter, as far as there is room */
     struct arena *arena;
 };
 
@@ -413,7 +413,7 @@ static void add_change(struct changes *c, const char *path, bool tree)
             c->files = arena_alloc(c->arena, HISTORY_FILES_SHOWN * sizeof(*c->files));
         c->files[c->count++] = path_shown(slice_of(path), c->arena);
     }
-    if (!tree && c->attributes <= ATTRIBUTE_LINES) {
+    if (!tree && c->attributes <= ATTRIBUTE_LINES && c->message->len < MESSAGE_MAX / 2) {
         buf_adds(c->message, "Attributes: ");
         path_escape(path, c->message);
         buf_addc(c->message, '\n');

@@ -15,15 +15,30 @@
 /* /workspace/f00000 and so on, each of so many bytes, in lines. */
 struct many {
     size_t count, bytes;
+    bool odd; /* in names as long as can be, of bytes that are escaped */
+    uint64_t mode;
 };
 
-enum { MANY_LINE = 64, MANY_MAX = 2 << 20 };
+enum { MANY_LINE = 64, MANY_MAX = 2 << 20, MANY_PATH = 3900 };
+
+static void many_path(const struct many *m, size_t i, char out[MANY_PATH + 1])
+{
+    int len = snprintf(out, MANY_PATH, "/workspace/f%05zu", i);
+    if (!m->odd)
+        return;
+    memset(out + len, '\1', (size_t)(MANY_PATH - len));
+    for (size_t at = 200; at < MANY_PATH - 1; at += 200)
+        out[at] = '/';
+    out[MANY_PATH] = '\0';
+}
 
 static struct history_entry many_entry(const struct many *m, const char *path, size_t bytes)
 {
     return (struct history_entry){.path = path,
                                   .type = bytes == 0 ? FILE_DIRECTORY : FILE_REGULAR,
-                                  .mode = bytes == 0 ? 0755 : 0644,
+                                  .mode = bytes == 0     ? 0755
+                                          : m->mode == 0 ? 0644
+                                                         : m->mode,
                                   .size = bytes,
                                   .mtime_ns = 5000,
                                   .ctime_ns = 5000,
@@ -33,11 +48,11 @@ static struct history_entry many_entry(const struct many *m, const char *path, s
 static int many_list(void *ctx, history_visit *visit, void *visit_ctx, struct error *err)
 {
     const struct many *m = ctx;
-    char path[64] = "/workspace";
+    char path[MANY_PATH + 1] = "/workspace";
     struct history_entry entry = many_entry(m, path, 0);
     int rc = visit(visit_ctx, &entry, err);
     for (size_t i = 0; rc == 0 && i < m->count; i++) {
-        snprintf(path, sizeof(path), "/workspace/f%05zu", i);
+        many_path(m, i, path);
         entry = many_entry(m, path, m->bytes);
         rc = visit(visit_ctx, &entry, err);
     }
@@ -54,7 +69,7 @@ static int many_read(void *ctx, const char *const *paths, size_t count, uint64_t
         struct history_entry entry = many_entry(m, paths[i], m->bytes);
         rc = sink->begin(sink_ctx, &entry, err);
         for (size_t at = 0; rc == 0 && at < m->bytes; at += MANY_LINE) {
-            snprintf(line, sizeof(line), "%s %*zu\n", paths[i], MANY_LINE, at);
+            snprintf(line, sizeof(line), "%.40s %*zu\n", paths[i], MANY_LINE, at);
             size_t len = m->bytes - at < MANY_LINE ? m->bytes - at : MANY_LINE;
             line[len - 1] = '\n';
             rc = sink->data(sink_ctx, (struct slice){line, len}, err);
@@ -65,14 +80,14 @@ static int many_read(void *ctx, const char *const *paths, size_t count, uint64_t
     return rc;
 }
 
-static struct history_diff diff_of_many(struct place *p, struct many many)
+static bool commit_many(struct place *p, struct many many, const char *execution)
 {
     struct repository r;
     struct error err = {0};
     struct history_committed committed = {0};
     struct manifest m;
     const struct history_source source = {&many, many_list, many_read};
-    const struct history_commit_request request = {.execution = "exec_00000001",
+    const struct history_commit_request request = {.execution = execution,
                                                    .message = "x",
                                                    .file_max = MANY_MAX,
                                                    .total_max = 1 << 30,
@@ -83,6 +98,12 @@ static struct history_diff diff_of_many(struct place *p, struct many many)
         fail_msg("%s", err.message);
     history_manifest_release(&m);
     repository_close(&r);
+    return committed.made;
+}
+
+static struct history_diff diff_of_many(struct place *p, struct many many)
+{
+    assert_true(commit_many(p, many, "exec_00000001"));
     return diff_of(p, "unknown", "exec_00000001");
 }
 
@@ -137,18 +158,32 @@ static void much_in_all(struct place *p)
     assert_in_range(whole, 16, COUNT - 1);
 }
 
+/* Files whose mode alone has changed are named in the message: as many as fit. */
+static void long_messages(struct place *p)
+{
+    struct many many = {.count = 150, .bytes = 20, .odd = true};
+    assert_true(commit_many(p, many, "exec_00000001"));
+    many.mode = 0600;
+    assert_true(commit_many(p, many, "exec_00000002"));
+    struct history_page page = log_of(p, 10, 0);
+    assert_int_equal(page.count, 3);
+    assert_string_equal(page.commits[0].id, "exec_00000002");
+    assert_in_range(page.commits[0].file_count, 30, many.count - 1);
+    assert_false(commit_many(p, many, "exec_00000003"));
+}
+
 TEST(as_many_files)
 TEST(more_files)
 TEST(one_large_file)
 TEST(much_in_all)
+TEST(long_messages)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_as_many_files),
-        cmocka_unit_test(test_more_files),
-        cmocka_unit_test(test_one_large_file),
-        cmocka_unit_test(test_much_in_all),
+        cmocka_unit_test(test_as_many_files),  cmocka_unit_test(test_more_files),
+        cmocka_unit_test(test_one_large_file), cmocka_unit_test(test_much_in_all),
+        cmocka_unit_test(test_long_messages),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
