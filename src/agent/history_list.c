@@ -67,7 +67,7 @@ static enum walk_next visit(void *ctx, const struct walk_item *item, struct erro
     if (is_ignored(l, item->path, item->name))
         return WALK_ON;
     if (snprintf(path, sizeof(path), "%s/%s", l->root, item->path) >= (int)sizeof(path)) {
-        l->listed.cut = 1;
+        l->listed.left_out++;
         return WALK_ON;
     }
     struct stat st = item->st;
@@ -79,6 +79,13 @@ static enum walk_next visit(void *ctx, const struct walk_item *item, struct erro
             return WALK_ON; /* it went, which is an event */
     }
     return tell(l, path, item->dir_fd, item->name, &st, err);
+}
+
+/* Not kept, whatever it is: what a path is too long or too deep for, it is at any time. */
+static void beyond(void *ctx)
+{
+    struct listing *l = ctx;
+    l->listed.left_out++;
 }
 
 static bool enters(void *ctx, const char *path, const char *name)
@@ -117,6 +124,7 @@ static int list_root(struct listing *l, struct error *err)
                              .visit = visit,
                              .enters = enters,
                              .opened = opened,
+                             .beyond = beyond,
                              .ctx = l};
     struct stat st;
     bool cut;

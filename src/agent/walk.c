@@ -63,6 +63,14 @@ static const char *path_of(struct walker *w, const char *name)
     return w->path;
 }
 
+static void note_beyond(struct walker *w)
+{
+    if (w->plan->beyond != NULL)
+        w->plan->beyond(w->plan->ctx);
+    else
+        w->cut = true;
+}
+
 static const struct dirent *next_name(DIR *dir)
 {
     const struct dirent *entry;
@@ -84,9 +92,12 @@ static enum walk_next visit_names(struct walker *w, struct error *err)
             .name = entry->d_name,
             .depth = w->depth,
         };
-        if (item.path == NULL ||
-            fstatat(item.dir_fd, item.name, &item.st, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT) < 0) {
-            w->cut |= item.path == NULL || errno != ENOENT;
+        if (item.path == NULL) {
+            note_beyond(w);
+            continue;
+        }
+        if (fstatat(item.dir_fd, item.name, &item.st, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT) < 0) {
+            w->cut |= errno != ENOENT;
             continue;
         }
         enum walk_next next = w->plan->visit(w->plan->ctx, &item, err);
@@ -129,7 +140,7 @@ static int open_below(struct walker *w, const struct level *level, const struct 
     if (path == NULL || (plan->enters != NULL && !plan->enters(plan->ctx, path, entry->d_name)))
         return -1;
     if (w->depth >= plan->depth_max || w->depth >= LEVELS_MAX) {
-        w->cut = true;
+        note_beyond(w);
         return -1;
     }
     struct stat st;

@@ -34,6 +34,8 @@ struct walk_plan {
     void *ctx;
     /* A directory was opened, and nothing of it was read yet; NULL: nobody wants to know. */
     void (*opened)(void *ctx, int fd);
+    /* Something is deeper than it goes, or its path is too long; NULL: that is a cut. */
+    void (*beyond)(void *ctx);
 };
 
 /*

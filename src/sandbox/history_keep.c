@@ -60,10 +60,16 @@ static int list_agent(void *ctx, history_visit *visit, void *visit_ctx, struct e
         return -1;
     source->watched = listed.watched == 1;
     source->compares = listed.compares == 1;
-    if (listed.cut)
+    if (listed.cut && listed.entries >= HISTORY_ENTRIES_MAX)
         return error_set(err, ERROR_LIMIT_EXCEEDED,
                          "there are more than %d tracked files, too many for a history",
                          HISTORY_ENTRIES_MAX);
+    /* The agent of an earlier version says so of what is too deep for it, too. */
+    if (listed.cut)
+        return error_set(err, ERROR_LIMIT_EXCEEDED,
+                         "not all of the tracked files can be listed: a directory cannot be read, "
+                         "or is more than %d levels deep",
+                         HISTORY_DEPTH_MAX);
     return 0;
 }
 

@@ -161,7 +161,12 @@ int history_tree_list(struct history_tree *tree, struct slice ignore, uint64_t e
         if (header.type != HISTORY_ENTRY)
             return transfer_unexpected(header.type, err);
         bytes += payload.len;
-        if (count++ == entries_max || bytes > HISTORY_LISTING_MAX)
+        if (bytes > HISTORY_LISTING_MAX)
+            return error_set(err, ERROR_LIMIT_EXCEEDED,
+                             "the names of the tracked files take more than %d MiB, too much for a "
+                             "history",
+                             HISTORY_LISTING_MAX >> 20);
+        if (count++ == entries_max)
             return error_set(err, ERROR_LIMIT_EXCEEDED, "a listing of more than %llu files",
                              (unsigned long long)entries_max);
         if (visit_entry(tree, payload, visit, ctx, err) < 0)

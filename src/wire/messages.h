@@ -865,7 +865,8 @@ struct file_found {
 
 /*
  * All that is below the roots. Links are not followed, a root is not reached through one, and one
- * that is not there has no entries. Devices, sockets and pipes are counted and left out. A
+ * that is not there has no entries. Devices, sockets and pipes are counted and left out, and so is
+ * what lies more than HISTORY_DEPTH_MAX levels deep. A
  * directory is watched for changes before it is read: after HISTORY_LISTED with `watched`,
  * AGENT_CLEAN and AGENT_PROCESS say whether something has changed since.
  */
@@ -901,8 +902,9 @@ struct history_entry {
 
 struct history_listed {
     uint64_t entries;
-    uint64_t left_out; /* devices, sockets, pipes */
-    uint64_t cut;      /* 1: there is more, deeper or longer than can be told */
+    uint64_t left_out; /* devices, sockets, pipes, and what is deeper, or has a longer path, than
+                        * can be told, all below it as one */
+    uint64_t cut;      /* 1: there is more, or what could not be read */
     uint64_t watched;  /* 1: changes are noticed from here on. 0: AGENT_CLEAN will not say so */
     uint64_t compares; /* 1: it knows was_inode of struct history_item; agents once did not */
 };

@@ -233,6 +233,30 @@ signal.pause()
     assert "-1\n" in answer.json()["diff"]["leased"] and "+2\n" in answer.json()["diff"]["leased"], answer
 
 
+def test_what_is_too_deep_is_left_out_and_stops_nothing(box):
+    """120 directories, one in the other, and a path of 10 000 bytes."""
+    made = box.python("""import os
+for name, levels in (("d", 120), ("x" * 250, 40)):
+    os.chdir("/workspace")
+    for level in range(levels):
+        os.mkdir(name)
+        os.chdir(name)
+        if level in (2, levels - 1):
+            open("f", "w").close()
+""")
+    assert made.exit_code == 0, made
+    before = of_nothing(box)
+    after = of_a_command(None, box)
+    answer = box.request("GET", "/history").json()["history"]
+    assert answer[0]["id"] == after and answer[0]["files"] == ["way"], answer
+    assert {"d/d/d/f", "/".join(["x" * 250] * 3 + ["f"])} < set(answer[1]["files"])
+    assert not [file for file in answer[1]["files"] if file.count("/") > 101 or len(file) > 4095]
+    answer = box.request("POST", "/rollback", {"executionId": before})
+    assert answer.status == 200 and answer.json()["files"] == ["way"], answer
+    assert box.run("find d -name f | wc -l; find x* -name f | wc -l").split() == ["2", "2"]
+    box.run("rm -r d x*")
+
+
 def test_code_is_asked_after_without_a_question_to_the_agent(server, box):
     """Once its first run was looked into, a run that changes nothing costs no request to the agent."""
     def asked():

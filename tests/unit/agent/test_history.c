@@ -297,10 +297,12 @@ static void test_cuts(void **state)
     assert_int_equal(seen.listed.watched, 0);
     assert_false(is_clean(f));
     client_close(&c);
-    /* Deeper than it goes. */
+    /* Deeper than it goes, which is never kept, and so no cut. */
     sh(f, "rm -r w && mkdir w && p=w && for i in $(seq 120); do p=$p/d; done && mkdir -p $p");
     seen = list(f, NULL);
-    assert_int_equal(seen.listed.cut, 1);
+    assert_int_equal(seen.listed.cut, 0);
+    assert_int_equal(seen.listed.left_out, 1);
+    assert_int_equal(seen.listed.watched, 1);
     assert_int_equal(seen.listed.entries, 1 + HISTORY_DEPTH_MAX);
 }
 
