@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <time.h>
 
 #include "base/cleanup.h"
@@ -115,12 +116,29 @@ static int take_outgrown(struct work *w, const struct tracked *item, struct erro
     return take_turns(w, ENTRY_BYTES, err);
 }
 
+/* git takes no link for where its submodules are written down, nor one below that. */
+static bool is_refused(const struct tracked *item)
+{
+    static const char name[] = ".gitmodules";
+    if (item->type != FILE_SYMLINK)
+        return false;
+    for (const char *part = item->path; part != NULL; part = strchr(part, '/')) {
+        part += *part == '/';
+        if (strncasecmp(part, name, sizeof(name) - 1) == 0 &&
+            (part[sizeof(name) - 1] == '\0' || part[sizeof(name) - 1] == '/'))
+            return true;
+    }
+    return false;
+}
+
 static int take_entry(void *ctx, const struct history_entry *entry, struct error *err)
 {
     struct work *w = ctx;
     struct tracked item = tracked_of(entry);
     struct error ignored;
     item.first = item.ctime_ns < w->request->created_ns;
+    if (is_refused(&item))
+        return take_turns(w, ENTRY_BYTES, err);
     if (item.type == FILE_REGULAR && item.size > w->request->file_max)
         return take_outgrown(w, &item, err);
     w->total += item.type == FILE_REGULAR ? item.size : 0;

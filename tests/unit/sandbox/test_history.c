@@ -146,6 +146,28 @@ static void everything(struct place *p)
     assert_slice(log_of(p, 100, 0).commits[0].files[0], "empty");
 }
 
+/* Links that some versions of git refuse are left out by all of them; files of these names are not.
+ */
+static void submodules(struct place *p)
+{
+    struct fake fake = {0};
+    static const char *const links[] = {"/workspace/.gitmodules", "/workspace/sub/.GitModules",
+                                        "/workspace/.gitmodules2/.gitmodules/link"};
+    static const char *const kept[] = {"/workspace/a/.gitmodules", "/workspace/gitmodules",
+                                       "/workspace/.gitmodules2/link", "/workspace/.gitmodule"};
+    seed_files(&fake);
+    for (size_t i = 0; i < ARRAY_LEN(links); i++)
+        fake_put(&fake, links[i], FILE_SYMLINK, 0777, "elsewhere");
+    for (size_t i = 0; i < ARRAY_LEN(kept); i++)
+        fake_put(&fake, kept[i], i == 0 ? FILE_REGULAR : FILE_SYMLINK, 0644, "elsewhere");
+    assert_true(commit(p, &fake, "exec_00000001"));
+    struct history_diff diff = diff_of(p, "unknown", "exec_00000001");
+    assert_int_equal(diff.count, 1 + ARRAY_LEN(kept));
+    for (size_t i = 0; i < ARRAY_LEN(kept); i++)
+        assert_non_null(part_of(p, &diff, kept[i] + strlen("/workspace/")));
+    assert_false(commit(p, &fake, "exec_00000002"));
+}
+
 /* Renames as git shows them, a file that becomes a link, one that becomes a directory. */
 static void turns(struct place *p)
 {
@@ -613,6 +635,7 @@ TEST(nothing)
 TEST(lost_manifest)
 TEST(everything)
 TEST(turns)
+TEST(submodules)
 TEST(image_files)
 TEST(ids)
 TEST(half_a_line)
@@ -659,6 +682,7 @@ int main(void)
         cmocka_unit_test(test_asked_first), cmocka_unit_test(test_lines),
         cmocka_unit_test(test_outgrown),    cmocka_unit_test(test_grows),
         cmocka_unit_test(test_many_files),  cmocka_unit_test(test_named_like_an_id),
+        cmocka_unit_test(test_submodules),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
