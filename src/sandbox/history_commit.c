@@ -279,6 +279,11 @@ static void drop_gone(struct manifest *m)
     m->count = n;
 }
 
+static void sort_on_worker(void *arg)
+{
+    history_manifest_sort(arg);
+}
+
 static int read_changed(struct work *w, struct arena *arena, struct error *err)
 {
     static const struct history_sink sink = {content_begin, content_data, content_end};
@@ -299,7 +304,7 @@ static int read_changed(struct work *w, struct arena *arena, struct error *err)
             w->now->items[i].size = UINT64_MAX;
     drop_gone(w->now);
     if (w->now->large_count != large)
-        history_manifest_sort(w->now);
+        workers_run(w->r->git->workers, sort_on_worker, w->now);
     return rc;
 }
 
@@ -334,10 +339,21 @@ static int put_pair(struct work *w, const struct tracked *was, struct tracked *i
     return differs ? put_item(w, is, err) : 0;
 }
 
+struct writing {
+    const struct manifest *m;
+    struct buf *text;
+};
+
+static void write_on_worker(void *arg)
+{
+    const struct writing *writing = arg;
+    attributes_write(writing->m, writing->text);
+}
+
 static int put_attributes(struct work *w, const struct manifest *m, struct error *err)
 {
     _cleanup_buf_ struct buf text = BUF_INIT(ATTRIBUTES_MAX);
-    attributes_write(m, &text);
+    workers_run(w->r->git->workers, write_on_worker, &(struct writing){m, &text});
     if (buf_check(&text, "the list of attributes", err) < 0)
         return -1;
     return import_put_text(&w->import, "100644", ATTRIBUTES_PATH,
@@ -386,22 +402,37 @@ static void mark_first_directories(struct manifest *m)
     }
 }
 
+struct finding {
+    struct work *w;
+    struct error *err;
+    int rc;
+};
+
+static void find_first_on_worker(void *arg)
+{
+    struct finding *f = arg;
+    const struct manifest *now = f->w->now;
+    mark_first_directories(f->w->now);
+    for (size_t i = 0; i < now->count && f->rc == 0; i++) {
+        const struct tracked *item = &now->items[i];
+        bool is_root = item->type == FILE_DIRECTORY && (i == 0 || strchr(item->path, '/') == NULL);
+        if (item->first || is_root)
+            f->rc = history_manifest_add(f->w->before, item, f->err);
+    }
+    history_manifest_sort(f->w->before);
+}
+
 /* The first commit: what the image brought, which is then what was there before. */
 static int commit_first(struct work *w, struct error *err)
 {
-    mark_first_directories(w->now);
-    for (size_t i = 0; i < w->now->count; i++) {
-        const struct tracked *item = &w->now->items[i];
-        bool is_root = item->type == FILE_DIRECTORY && (i == 0 || strchr(item->path, '/') == NULL);
-        if ((item->first || is_root) && history_manifest_add(w->before, item, err) < 0)
-            return -1;
-    }
-    history_manifest_sort(w->before);
-    if (begin_first(w, err) < 0)
+    struct finding finding = {w, err, 0};
+    workers_run(w->r->git->workers, find_first_on_worker, &finding);
+    if (finding.rc < 0 || begin_first(w, err) < 0)
         return -1;
     for (size_t i = 0; i < w->before->count; i++)
-        if (w->before->items[i].type != FILE_DIRECTORY &&
-            put_item(w, &w->before->items[i], err) < 0)
+        if ((w->before->items[i].type != FILE_DIRECTORY &&
+             put_item(w, &w->before->items[i], err) < 0) ||
+            take_turns(w, ENTRY_BYTES, err) < 0)
             return -1;
     if (put_rules(w, err) < 0 || put_attributes(w, w->before, err) < 0)
         return -1;
@@ -411,6 +442,7 @@ static int commit_first(struct work *w, struct error *err)
 /* ---- what has changed ---- */
 
 struct changes {
+    struct work *w;
     struct slice *files;
     size_t count;
     bool cut;
@@ -445,9 +477,10 @@ static bool is_empty_at(const struct manifest *m, size_t i)
            m->items[i + 1].path[len] != '/';
 }
 
-static void find_changes(struct work *w, struct changes *c)
+static void find_changes_on_worker(void *arg)
 {
-    const struct manifest *a = w->before, *b = w->now;
+    struct changes *c = arg;
+    const struct manifest *a = c->w->before, *b = c->w->now;
     for (size_t i = 0, j = 0; i < a->count || j < b->count;) {
         int order = i == a->count   ? 1
                     : j == b->count ? -1
@@ -504,14 +537,14 @@ static int commit_found(struct work *w, struct arena *arena, struct history_comm
                         struct error *err)
 {
     _cleanup_buf_ struct buf message = BUF_INIT(MESSAGE_MAX);
-    struct changes changes = {.arena = arena, .message = &message};
+    struct changes changes = {.w = w, .arena = arena, .message = &message};
     const struct history_commit_request *request = w->request;
     if (w->r->head[0] == '\0' && commit_first(w, err) < 0)
         return -1;
     if (request->execution == NULL)
         return 0;
     buf_addf(&message, "%s\n\nExecution-Id: %s\n", request->message, request->execution);
-    find_changes(w, &changes);
+    workers_run(w->r->git->workers, find_changes_on_worker, &changes);
     if (changes.count == 0 && !large_differ(w) && !request->even_empty)
         return 0;
     if (buf_check(&message, "a commit's message", err) < 0 ||
@@ -541,11 +574,6 @@ static bool has_files(const struct manifest *m)
         if (m->items[i].type != FILE_DIRECTORY || strchr(m->items[i].path, '/') != NULL)
             return true;
     return m->large_count > 0;
-}
-
-static void sort_on_worker(void *arg)
-{
-    history_manifest_sort(arg);
 }
 
 /* Too much of it, and what was left out looks as if it had gone: wrong, and harmless. */

@@ -15,6 +15,7 @@
 
 #include "base/cleanup.h"
 #include "base/limits.h"
+#include "loop/co.h"
 #include "sandbox/history_import.h"
 #include "sandbox/history_pack.h"
 #include "sandbox/history_rules.h"
@@ -23,6 +24,7 @@ enum {
     MANIFEST_MAX = 256 << 20,
     READ_SIZE = 1 << 20,
     ATTRIBUTES_MAX = 64 << 20,
+    TURN_LINES = 4096, /* of a tree that are read before others have their turn */
 };
 
 static const char repository_name[] = "repository";
@@ -387,12 +389,10 @@ static int read_tree(struct repository *r, const char *commit, struct manifest *
     while ((got = git_until(&git, '\0', 2 * PATH_BYTES_MAX, &line, err)) > 0)
         if (m->count >= HISTORY_ENTRIES_MAX)
             return error_set(err, ERROR_LIMIT_EXCEEDED, "a commit with too many files");
-        else if (add_line(m, line, ret_rules, err) < 0)
+        else if (add_line(m, line, ret_rules, err) < 0 ||
+                 (m->count % TURN_LINES == 0 && co_sleep(r->git->loop, 0, err) < 0))
             return -1;
-    if (got < 0 || git_finish(&git, err) < 0)
-        return -1;
-    history_manifest_sort(m);
-    return 0;
+    return got < 0 ? -1 : git_finish(&git, err);
 }
 
 static int read_ours(struct repository *r, const char *commit, const char *path, struct buf *text,
@@ -415,6 +415,27 @@ static int read_ours(struct repository *r, const char *commit, const char *path,
     return buf_check(text, path, err);
 }
 
+struct state {
+    struct manifest *m;
+    struct slice attributes, ignore;
+    bool rules; /* ignore is */
+    struct error *err;
+    int rc;
+};
+
+/* Two hundred thousand files take a while to be put in order. */
+static void put_together_on_worker(void *arg)
+{
+    struct state *s = arg;
+    history_manifest_sort(s->m);
+    s->rc = attributes_apply(s->m, s->attributes, s->err);
+    if (s->rc < 0)
+        return;
+    s->m->ignore =
+        s->rules ? history_ignore_read(s->ignore, s->m->arena) : history_rules_usual.ignore;
+    s->m->committed = history_ignore_mark(s->m->ignore);
+}
+
 int repository_tree(struct repository *r, const char *commit, struct manifest *ret_manifest,
                     struct error *err)
 {
@@ -422,13 +443,16 @@ int repository_tree(struct repository *r, const char *commit, struct manifest *r
     bool rules = false;
     if (read_tree(r, commit, ret_manifest, &rules, err) < 0 ||
         read_ours(r, commit, ATTRIBUTES_PATH, &text, err) < 0 ||
-        (rules && read_ours(r, commit, IGNORE_PATH, &ignore, err) < 0) ||
-        attributes_apply(ret_manifest, (struct slice){text.data, text.len}, err) < 0)
+        (rules && read_ours(r, commit, IGNORE_PATH, &ignore, err) < 0))
         return -1;
-    ret_manifest->ignore =
-        rules ? history_ignore_read((struct slice){ignore.data, ignore.len}, ret_manifest->arena)
-              : history_rules_usual.ignore;
-    ret_manifest->committed = history_ignore_mark(ret_manifest->ignore);
+    struct state state = {.m = ret_manifest,
+                          .attributes = {text.data, text.len},
+                          .ignore = {ignore.data, ignore.len},
+                          .rules = rules,
+                          .err = err};
+    workers_run(r->git->workers, put_together_on_worker, &state);
+    if (state.rc < 0)
+        return -1;
     memcpy(ret_manifest->commit, commit, strlen(commit) + 1);
     return 0;
 }

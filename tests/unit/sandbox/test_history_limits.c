@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <time.h>
 
 #include <cmocka.h>
 
@@ -15,7 +16,8 @@
 /* /workspace/f00000 and so on, each of so many bytes, in lines. */
 struct many {
     size_t count, bytes;
-    bool odd; /* in names as long as can be, of bytes that are escaped */
+    bool odd;       /* in names as long as can be, of bytes that are escaped */
+    size_t folders; /* that they are in, in turns; 0: none */
     uint64_t mode;
 };
 
@@ -23,7 +25,9 @@ enum { MANY_LINE = 64, MANY_MAX = 2 << 20, MANY_PATH = 3900 };
 
 static void many_path(const struct many *m, size_t i, char out[MANY_PATH + 1])
 {
-    int len = snprintf(out, MANY_PATH, "/workspace/f%05zu", i);
+    int len = m->folders == 0
+                  ? snprintf(out, MANY_PATH, "/workspace/f%05zu", i)
+                  : snprintf(out, MANY_PATH, "/workspace/%03zu/f%05zu", i % m->folders, i);
     if (!m->odd)
         return;
     memset(out + len, '\1', (size_t)(MANY_PATH - len));
@@ -172,18 +176,68 @@ static void long_messages(struct place *p)
     assert_false(commit_many(p, many, "exec_00000003"));
 }
 
+/* How long others have to wait, in time of this thread, whatever else the machine does. */
+struct waiting {
+    struct loop *loop;
+    bool done;
+    uint64_t longest;
+};
+
+static uint64_t cpu_ns(clockid_t clock)
+{
+    struct timespec t;
+    clock_gettime(clock, &t);
+    return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+static void wait_for_turns(void *arg)
+{
+    struct waiting *w = arg;
+    struct error err;
+    for (uint64_t now, before = cpu_ns(CLOCK_THREAD_CPUTIME_ID);
+         !w->done && co_sleep(w->loop, 0, &err) == 0; before = now) {
+        now = cpu_ns(CLOCK_THREAD_CPUTIME_ID);
+        w->longest = now - before > w->longest ? now - before : w->longest;
+    }
+}
+
+/* The state of a large commit is put together beside the loop. */
+static void turns_of_others(struct place *p)
+{
+    struct many many = {.count = 60000, .bytes = 10, .folders = 500};
+    struct waiting waiting = {.loop = p->loop};
+    struct repository r;
+    struct manifest m;
+    struct error err;
+    assert_true(commit_many(p, many, "exec_00000001"));
+    history_manifest_init(&m);
+    open_repository(p, "box", &r);
+    assert_int_equal(co_spawn(p->loop, wait_for_turns, &waiting, NULL, &err), 0);
+    uint64_t before = cpu_ns(CLOCK_PROCESS_CPUTIME_ID);
+    if (repository_tree(&r, r.head, &m, &err) < 0)
+        fail_msg("%s", err.message);
+    uint64_t all = cpu_ns(CLOCK_PROCESS_CPUTIME_ID) - before;
+    waiting.done = true;
+    assert_int_equal(co_sleep(p->loop, 1, &err), 0);
+    assert_int_equal(m.count, many.count + many.folders + 1);
+    assert_in_range(waiting.longest, 0, all / 8);
+    history_manifest_release(&m);
+    repository_close(&r);
+}
+
 TEST(as_many_files)
 TEST(more_files)
 TEST(one_large_file)
 TEST(much_in_all)
 TEST(long_messages)
+TEST(turns_of_others)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_as_many_files),  cmocka_unit_test(test_more_files),
         cmocka_unit_test(test_one_large_file), cmocka_unit_test(test_much_in_all),
-        cmocka_unit_test(test_long_messages),
+        cmocka_unit_test(test_long_messages),  cmocka_unit_test(test_turns_of_others),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
