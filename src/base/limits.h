@@ -251,7 +251,9 @@ enum {
     HISTORY_FILE_DEFAULT = 10 << 20, /* the largest file that is kept */
     HISTORY_FILE_MOST = 64 << 20, /* … that a sandbox can ask for: git reads two of them at once */
     HISTORY_DIFFS_MAX = 4,        /* at a time, of all sandboxes: the others wait */
-    HISTORY_IGNORE_MAX = 100,     /* patterns of one sandbox */
+    HISTORY_LARGE_FILES = 20 * 1000,     /* from so many on a look takes much memory … */
+    HISTORY_LARGE_MAX = 4,               /* … and so many are taken at a time, of all sandboxes */
+    HISTORY_IGNORE_MAX = 100,            /* patterns of one sandbox */
     HISTORY_IGNORE_LEN_MAX = 200,        /* bytes of one */
     HISTORY_IGNORE_BYTES_MAX = 4 * 1024, /* of all */
     HISTORY_MATCH_MAX = 1 << 30,         /* steps of holding files against them, at one time */

@@ -14,6 +14,8 @@
 enum {
     TOO_MUCH_MS = 60 * 1000, /* until files that were too many are listed again */
     FULL_MS = 2 * 1000,      /* until a full disk is tried again */
+    LARGE_MS = 30 * 1000,    /* that a look waits for its turn at the most */
+    LARGE_STEP_MS = 250,
 };
 
 static const char roots[] = "/workspace\0/home/user";
@@ -45,17 +47,66 @@ int history_open_repository(struct sandbox *sb, struct repository *ret_repositor
     return 0;
 }
 
+/* ---- a sandbox's files ---- */
+
 struct agent_source {
+    struct sandbox *sb;
     struct history_tree *tree;
     struct slice ignore;
     bool watched, compares; /* the last listing's */
+    bool large;             /* it is one of so many at a time */
+    size_t entries;
+    history_visit *visit;
+    void *visit_ctx;
 };
+
+/* Waits until few others are as large. Not for ever: who has a turn may be told of his files by an
+ * agent that takes its time, and must not hold up everybody else's histories. */
+static int begin_large(struct agent_source *source, struct error *err)
+{
+    struct sandboxes *s = source->sb->owner;
+    struct histories *all = s->histories;
+    int64_t until = loop_now(s->loop) + LARGE_MS;
+    while (all->large >= HISTORY_LARGE_MAX && loop_now(s->loop) < until) {
+        struct error why = {0};
+        if (history_is_going(source->sb))
+            return error_set(err, ERROR_UNAVAILABLE, "it is being deleted");
+        if (co_cond_wait(s->loop, &all->large_taken, LARGE_STEP_MS, &why) < 0 &&
+            why.code != ERROR_TIMEOUT) {
+            *err = why;
+            return -1;
+        }
+    }
+    all->large++;
+    source->large = true;
+    return 0;
+}
+
+static void end_large(struct agent_source *source)
+{
+    struct histories *all = source->sb->owner->histories;
+    if (!source->large)
+        return;
+    source->large = false;
+    all->large--;
+    co_cond_wake_all(&all->large_taken);
+}
+
+static int visit_counted(void *ctx, const struct history_entry *entry, struct error *err)
+{
+    struct agent_source *source = ctx;
+    if (++source->entries >= HISTORY_LARGE_FILES && !source->large && begin_large(source, err) < 0)
+        return -1;
+    return source->visit(source->visit_ctx, entry, err);
+}
 
 static int list_agent(void *ctx, history_visit *visit, void *visit_ctx, struct error *err)
 {
     struct agent_source *source = ctx;
     struct history_listed listed = {0};
-    if (history_tree_list(source->tree, source->ignore, HISTORY_ENTRIES_MAX, visit, visit_ctx,
+    source->visit = visit;
+    source->visit_ctx = visit_ctx;
+    if (history_tree_list(source->tree, source->ignore, HISTORY_ENTRIES_MAX, visit_counted, source,
                           &listed, err) < 0)
         return -1;
     source->watched = listed.watched == 1;
@@ -86,22 +137,37 @@ int history_open_tree(struct sandbox *sb, struct history_tree **ret_tree, struct
                              ret_tree, err);
 }
 
+static int commit_with(struct agent_source *agent, struct repository *r,
+                       const struct history_commit_request *request, struct arena *arena,
+                       struct manifest *ret_manifest, struct history_committed *ret_committed,
+                       struct error *err)
+{
+    struct sandbox *sb = agent->sb;
+    const struct history_source source = {agent, list_agent, read_agent};
+    /* Before the agent begins, where that is known. */
+    if ((sb->history->files >= HISTORY_LARGE_FILES && begin_large(agent, err) < 0) ||
+        history_open_tree(sb, &agent->tree, err) < 0)
+        return -1;
+    int rc = history_commit_files(r, &source, request, arena, ret_manifest, ret_committed, err);
+    if (rc == 0) {
+        sb->history->files = agent->entries;
+        sb->history->watched = agent->watched;
+        sb->history->compares = agent->compares;
+        history_take_watch(sb, agent->tree);
+    }
+    history_tree_close(agent->tree);
+    return rc;
+}
+
 static int commit_once(struct sandbox *sb, struct repository *r,
                        const struct history_commit_request *request, struct arena *arena,
                        struct manifest *ret_manifest, struct history_committed *ret_committed,
                        struct error *err)
 {
-    _cleanup_history_tree_ struct history_tree *tree = NULL;
-    if (history_open_tree(sb, &tree, err) < 0)
-        return -1;
-    struct agent_source agent = {.tree = tree, .ignore = request->ignore};
-    const struct history_source source = {&agent, list_agent, read_agent};
-    if (history_commit_files(r, &source, request, arena, ret_manifest, ret_committed, err) < 0)
-        return -1;
-    sb->history->watched = agent.watched;
-    sb->history->compares = agent.compares;
-    history_take_watch(sb, tree);
-    return 0;
+    struct agent_source agent = {.sb = sb, .ignore = request->ignore};
+    int rc = commit_with(&agent, r, request, arena, ret_manifest, ret_committed, err);
+    end_large(&agent);
+    return rc;
 }
 
 /* It is worth another try, but not at every command's end. */

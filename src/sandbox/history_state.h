@@ -21,6 +21,8 @@ struct histories {
     bool repacking;
     unsigned diffs; /* being made: each may take some hundred MiB */
     struct co_cond diff_made;
+    unsigned large; /* looks at many files: up to hundreds of MiB each */
+    struct co_cond large_taken;
     struct journal journal;
 };
 
@@ -49,6 +51,7 @@ struct sandbox_history {
     int watch_fd;          /* the agent's own queue of signs; -1: it has to be asked … */
     unsigned watch_from;   /* … of this agent: 1 + sb->agents; 0: of none */
     int64_t not_before_ms; /* it makes no sense to list its files again before (loop's clock) */
+    size_t files;          /* that the last look saw */
     bool known;            /* head is */
     char head[GIT_NAME_SIZE];
     unsigned packs;

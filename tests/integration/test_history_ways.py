@@ -2,12 +2,14 @@
 """Every way of running something in a sandbox is a way into its history: what it changed is committed
 before its end is told, whichever API was asked; also when the server was killed in between."""
 
+import concurrent.futures
 import json
 import re
 import threading
 
 import pytest
 
+import cella_procs
 import e2b_box
 from cella_server import wait_until
 from cella_websocket import Terminal
@@ -295,6 +297,42 @@ def test_the_agent_goes_on_when_the_server_was_killed(server_factory):
     assert [commit["files"] for commit in answer][:2] == [["meanwhile"], ["way"]], answer
     box.request("DELETE", f"/process/{pid}")
     box.delete()
+
+
+def test_few_large_trees_are_looked_at_at_a_time(server_factory):
+    """Each takes much memory; all of them are committed in the end, and small ones do not wait."""
+    server = server_factory()
+    boxes = [server.create() for _ in range(5)]
+    small = server.create()
+    of_a_command(None, small)
+    newest(small)
+    make = """import os
+for folder in range(205):
+    os.mkdir(f"/workspace/{folder}")
+    for file in range(100):
+        os.symlink(f"{folder} {file}", f"/workspace/{folder}/{file}")
+"""
+
+    def fill(box):
+        assert box.python(make, timeout=120).exit_code == 0
+        return box.request("GET", "/history", timeout=120)
+
+    def gits():
+        return [pid for pid in cella_procs.children(server.pids().cellad) if "fast-import" in cella_procs.words(pid)]
+
+    most = 0
+    with concurrent.futures.ThreadPoolExecutor(len(boxes)) as pool:
+        asked = [pool.submit(fill, box) for box in boxes]
+        while not all(future.done() for future in asked):
+            most = max(most, len(gits()))
+            of_a_command(None, small)
+        answers = [future.result() for future in asked]
+    for answer in answers:
+        assert answer.status == 200 and len(answer.json()["history"]) == 2, answer
+        assert len(answer.json()["history"][0]["files"]) == 1000
+    assert 0 < most <= 4
+    for box in (*boxes, small):
+        box.delete()
 
 
 def test_nothing_waits_for_itself_when_commands_end_during_a_commit(server):
