@@ -12,6 +12,7 @@ import signal
 import subprocess
 import tempfile
 import threading
+import time
 
 import pytest
 
@@ -215,6 +216,36 @@ def test_who_tells_of_the_files_is_killed(server, box):
     assert box.read("/workspace/a") == b"1\n"
     diff = box.request("POST", "/diff", {"fromExecId": first, "toExecId": answer.json()["id"]})
     assert diff.status == 200 and diff.json()["diff"] == {}, diff
+    assert_whole(server)
+
+
+def test_the_server_is_killed_while_it_rolls_back(server, box):
+    """In the middle of the files: what was there before is in a commit, and all ways are open."""
+    ids = [run(box, f"echo {i} > a; echo {i} > b-$(seq -s - 20); rm -f large-*; " + MEDIUM) for i in (1, 2)]
+    targets = itertools.cycle(ids)
+
+    written = []
+
+    def go_back():
+        written.append(b"%d" % time.monotonic_ns())
+        box.write("/workspace/notes", written[-1])
+        return box.request("POST", "/rollback", {"executionId": next(targets)}, timeout=120).json()
+
+    git, lost = stop_git(server, "--batch", go_back)
+    server.wait_recovered(server.kill("cellad"), "cellad")
+    wait_until(lambda: not process_alive(git), 30, "what the killed server had begun to end")
+    assert lost.wait() is None, "nobody was told of its end"
+    commits = history(box)
+    assert {*ids, "unknown"} < {commit["id"] for commit in commits}
+    assert "notes" in commits[0]["files"], "what was not committed was, before anything was touched"
+    assert box.request("POST", "/rollback", {"executionId": commits[0]["id"]}, timeout=120).status == 200
+    assert box.read("/workspace/notes") == written[-1]
+    for i, target in ((1, ids[0]), (2, ids[1])):
+        answer = box.request("POST", "/rollback", {"executionId": target}, timeout=120)
+        assert answer.status == 200 and answer.json()["status"] == "success", answer
+        assert box.run("cat a b-*") == f"{i}\n{i}"
+        diff = box.request("POST", "/diff", {"fromExecId": target, "toExecId": answer.json()["id"]})
+        assert diff.json()["diff"] == {}, diff
     assert_whole(server)
 
 
