@@ -334,6 +334,19 @@ int record_box(struct http_exchange *x, const char *workspace, const char *sandb
     return limits_admit(r->recorder->limits, x, r->caller, r->who.class, err);
 }
 
+int record_stranger(struct http_exchange *x, const char *workspace, const char *sandbox_id,
+                    struct error *err)
+{
+    struct record *r = record_of(x);
+    if (r == NULL)
+        return 0;
+    r->who.workspace = workspace;
+    r->sandbox_id = sandbox_id;
+    if (limits_admit(r->recorder->limits, x, r->caller, r->who.class, err) < 0)
+        return -1;
+    return record_guest(x, workspace, err);
+}
+
 int record_stream(struct http_exchange *x, struct error *err)
 {
     struct record *r = record_of(x);

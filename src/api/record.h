@@ -60,6 +60,10 @@ void record_client(struct http_exchange *x, const struct principal *principal);
 /* Who asks has shown a token of this sandbox, and is there by that. */
 int record_box(struct http_exchange *x, const char *workspace, const char *sandbox_id,
                struct error *err);
+/* He has shown nothing, and this sandbox asks for nothing: an address, which uses up neither the
+ * sandbox's own limits nor the room that the log has for those who are known. */
+int record_stranger(struct http_exchange *x, const char *workspace, const char *sandbox_id,
+                    struct error *err);
 /* What is run next answers with a stream: takes its place now, before there is something to undo.
  */
 int record_stream(struct http_exchange *x, struct error *err);

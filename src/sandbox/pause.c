@@ -145,7 +145,7 @@ bool sandboxes_is_paused(struct sandboxes *s, const char *workspace, const char 
 int sandbox_go_on_for_use(struct sandbox *sb, struct error *err)
 {
     struct sandbox_info info;
-    if (!sandbox_is_paused(sb) || !sb->life.rules.wake || !sb->enabled)
+    if (!sandbox_is_paused(sb) || !sandbox_wakes(sb))
         return 0;
     sandbox_note(sb, SANDBOX_LOG_INFO, "Woken by a request");
     struct arena *arena = arena_new();

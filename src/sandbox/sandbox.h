@@ -288,6 +288,11 @@ bool sandboxes_is_paused(struct sandboxes *s, const char *workspace, const char 
 int sandboxes_resume(struct sandboxes *s, const char *workspace, const char *name,
                      const char *actor, struct arena *arena, struct sandbox_info *ret_info,
                      struct error *err);
+/* For somebody who comes to work in it: one that is stopped or paused is resumed if it is to be
+ * woken so (and not switched off), else NOT_RUNNING; any other is told as it is. Returns before it
+ * runs. */
+int sandboxes_wake(struct sandboxes *s, const char *workspace, const char *name,
+                   struct arena *arena, struct sandbox_info *ret_info, struct error *err);
 int sandboxes_stop(struct sandboxes *s, const char *workspace, const char *name, const char *actor,
                    struct arena *arena, struct sandbox_info *ret_info, struct error *err);
 int sandboxes_delete(struct sandboxes *s, const char *workspace, const char *name,

@@ -476,6 +476,8 @@ bool sandbox_is_paused(const struct sandbox *sb);
 int sandbox_go_on_for_use(struct sandbox *sb, struct error *err);
 
 /* wake.c */
+/* Whether those who come have it started, or go on: its owner's choice. */
+bool sandbox_wakes(const struct sandbox *sb);
 /* Starts a sandbox that is stopped, if it is to be woken by those who connect to it. NOT_RUNNING
  * when it is not to be; those of sandboxes_start(). Returns before it runs. */
 int sandbox_wake(struct sandboxes *s, const char *workspace, const char *name, uint16_t port,

@@ -10,6 +10,7 @@ import time
 import pytest
 
 import raw_http
+from cella_auth import call, fresh_address
 from cella_server import Server, wait_until
 from e2b_box import START, Box, signed_query
 
@@ -253,3 +254,64 @@ def test_pages_are_told_what_they_may(server_factory):
     assert (refused.status, refused.headers["Access-Control-Allow-Origin"]) == (401, "https://app.example")
     stranger = made.call("GET", "/files?path=/etc/hostname", Origin="https://evil.example")
     assert stranger.headers["Access-Control-Allow-Origin"] is None
+
+
+# --- those who show nothing ---
+
+def lines_of(server, box):
+    answer = call(server, "GET", "/v0/audit?limit=1000", server.key)
+    return [line for line in answer.json()["entries"] if line.get("sandboxId") == box.id and line["api"] == "e2b-envd"]
+
+
+def test_who_shows_nothing_wakes_nothing(server):
+    """Whether it runs is told to everybody, and starts nothing; who has its token wakes it, unless it is switched off."""
+    made = Box(server, autoPause=True, autoResume={"enabled": True})
+    inside = server.sandbox(made.id)
+    assert made.call("GET", "/health", token=False).status == 204
+    for path, state in (("pause", "paused"), ("stop", "stopped")):
+        assert inside.request("PUT", f"/{path}").status in (200, 202)
+        inside.wait_status(state)
+        for token in (False, True):
+            assert made.call("GET", "/health", token=token).status == 502
+        assert made.call("GET", "/files?path=/etc/hostname", token=False).status == 401
+        assert inside.status() == state
+        assert made.call("GET", "/files?path=/etc/hostname").status == 200
+        assert made.call("GET", "/health", token=False).status == 204
+    assert inside.request("PATCH", "", {"spec": {"enabled": False}}).status == 200
+    inside.wait_status("stopped")
+    assert made.call("GET", "/files?path=/etc/hostname").status == 502
+    assert inside.status() == "stopped"
+    made.kill()
+
+
+def test_who_shows_nothing_is_nobody_in_the_audit_log(server):
+    """Only who has shown the sandbox's token is said to have, and gets the room of those who are known."""
+    made, loose = Box(server), Box(server, secure=False)
+    assert made.call("GET", "/health").status == 204
+    assert made.call("GET", "/envs").status == 200
+    assert loose.call("GET", "/envs", token=False).status == 200
+    assert loose.run("true", token=False) == b""
+    told = {line["operation"]: line for line in lines_of(server, made)}
+    assert told["GET /envs"]["key"] == "(sandbox token)" and "key" not in told["GET /health"]
+    lines = lines_of(server, loose)
+    assert len(lines) >= 2 and not any("key" in line for line in lines), lines
+    assert {line["workspace"] for line in lines} == {"default"} and any(line.get("command") for line in lines)
+    made.kill()
+    loose.kill()
+
+
+def test_who_shows_nothing_uses_up_nobodys_limits(server_factory):
+    own = server_factory("--rate-limit", "local=on,read=1:5,write=off,create=off,files=off,exec=off,address=off")
+    made, loose = Box(own), Box(own, secure=False)
+
+    def asks(box, path, source, token=False):
+        fields = box.fields(token=token)
+        return call(own, "GET", path, headers=fields, source=source).status
+
+    for box, path, most in ((made, "/health", 204), (loose, "/envs", 200)):
+        stranger = fresh_address()
+        answers = [asks(box, path, stranger) for _ in range(40)]
+        assert answers[0] == most and answers[-1] == 429, answers
+        assert asks(box, path, fresh_address()) == most
+    owner = fresh_address()
+    assert asks(made, "/envs", owner, token=True) == 200

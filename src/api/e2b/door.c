@@ -48,40 +48,32 @@ bool e2b_will_visit(const struct http_exchange *x)
     return fields != NULL && http_list_has(fields, "e2b-sandbox-id");
 }
 
-/* Starts one that is to be woken by whoever comes. */
-static int wake(struct http_exchange *x, const struct api *api, struct sandbox_info *info,
-                struct error *err)
+static int not_found(struct error *err)
 {
-    struct error why = {0};
-    if (!info->lifespan.wake)
-        return error_set(err, ERROR_NOT_RUNNING, "The sandbox was not found");
-    if (sandboxes_resume(api->sandboxes, info->workspace, info->id, ACTOR, http_arena(x), info,
-                         &why) < 0 &&
-        why.code != ERROR_ALREADY_RUNNING) {
-        *err = why;
-        return -1;
-    }
-    return 0;
+    return error_set(err, ERROR_NOT_RUNNING, "The sandbox was not found");
 }
 
 static int ready(struct http_exchange *x, const struct api *api, struct sandbox_info *info,
                  struct error *err)
 {
     struct arena *arena = http_arena(x);
-    bool stands = info->status == SANDBOX_STOPPED || info->status == SANDBOX_PAUSED ||
-                  info->status == SANDBOX_PAUSING;
-    if (stands && wake(x, api, info, err) < 0)
+    if (sandboxes_wake(api->sandboxes, info->workspace, info->id, arena, info, err) < 0 ||
+        (info->status != SANDBOX_RUNNING &&
+         sandboxes_settle(api->sandboxes, info->workspace, info->id, arena, info, err) < 0))
         return -1;
-    if (info->status != SANDBOX_RUNNING &&
-        sandboxes_settle(api->sandboxes, info->workspace, info->id, arena, info, err) < 0)
-        return -1;
-    if (info->status != SANDBOX_RUNNING)
-        return error_set(err, ERROR_NOT_RUNNING, "The sandbox was not found");
-    return 0;
+    return info->status == SANDBOX_RUNNING ? 0 : not_found(err);
+}
+
+/* shown: a token of the sandbox was. */
+static int record(struct http_exchange *x, const struct sandbox_info *info, bool shown,
+                  struct error *err)
+{
+    return shown ? record_box(x, info->workspace, info->id, err)
+                 : record_stranger(x, info->workspace, info->id, err);
 }
 
 static int enter(struct http_exchange *x, const struct api *api, struct sandbox_info *info,
-                 const char *user, struct connect_box *ret_box, struct error *err)
+                 bool shown, const char *user, struct connect_box *ret_box, struct error *err)
 {
     struct connect_box box = {.api = api,
                               .workspace = info->workspace,
@@ -89,7 +81,7 @@ static int enter(struct http_exchange *x, const struct api *api, struct sandbox_
                               .actor = ACTOR,
                               .user = user,
                               .attributes = E2B_ATTRIBUTES};
-    if (record_box(x, info->workspace, info->id, err) < 0 ||
+    if (record(x, info, shown, err) < 0 ||
         (user == NULL && connect_user(x, "user", &box.user, err) < 0) ||
         ready(x, api, info, err) < 0 || connect_box_enter(&box, http_arena(x), err) < 0)
         return -1;
@@ -104,15 +96,16 @@ int e2b_box_of(struct http_exchange *x, const struct api *api, const char *sandb
     if (sandboxes_get_by_id(api->sandboxes, sandbox_id, http_arena(x), &info, err) < 0)
         return -1;
     live_bind(api->live, co_self(api->loop), info.id);
-    return enter(x, api, &info, user, ret_box, err);
+    return enter(x, api, &info, true, user, ret_box, err);
 }
 
 /* A sandbox that was made without `secure` asks for nothing. */
 static int check_key(struct http_exchange *x, const struct api *api, enum e2b_key key,
-                     const struct sandbox_info *info, struct error *err)
+                     const struct sandbox_info *info, bool *ret_shown, struct error *err)
 {
     const char *token = http_header(x, "X-Access-Token");
-    if (key == E2B_NEEDS_NONE || !e2b_is_secure(http_arena(x), info->metadata.e2b_spec))
+    *ret_shown = e2b_is_secure(http_arena(x), info->metadata.e2b_spec);
+    if (!*ret_shown)
         return 0;
     live_bind(api->live, co_self(api->loop), info->id);
     if (key == E2B_NEEDS_TRAFFIC && token == NULL)
@@ -120,17 +113,30 @@ static int check_key(struct http_exchange *x, const struct api *api, enum e2b_ke
     return auth_box_check(api->auth, BOX_INSIDE, info->id, token, http_request(x)->peer, err);
 }
 
-int e2b_box(struct http_exchange *x, const struct api *api, enum e2b_key key, const char *user,
-            struct connect_box *ret_box, struct error *err)
+static int find(struct http_exchange *x, const struct api *api, struct sandbox_info *ret_info,
+                struct error *err)
 {
     struct e2b_visit visit;
-    struct sandbox_info info;
     if (!e2b_visits(x, api, &visit))
         return error_set(err, ERROR_SANDBOX_NOT_FOUND,
                          "the request names no sandbox: send E2b-Sandbox-Id");
-    if (sandboxes_get_by_id(api->sandboxes, visit.sandbox_id, http_arena(x), &info, err) < 0)
+    return sandboxes_get_by_id(api->sandboxes, visit.sandbox_id, http_arena(x), ret_info, err);
+}
+
+int e2b_box(struct http_exchange *x, const struct api *api, enum e2b_key key, const char *user,
+            struct connect_box *ret_box, struct error *err)
+{
+    struct sandbox_info info;
+    bool shown;
+    if (find(x, api, &info, err) < 0 || check_key(x, api, key, &info, &shown, err) < 0)
         return -1;
-    if (check_key(x, api, key, &info, err) < 0)
+    return enter(x, api, &info, shown, user, ret_box, err);
+}
+
+int e2b_box_runs(struct http_exchange *x, const struct api *api, struct error *err)
+{
+    struct sandbox_info info;
+    if (find(x, api, &info, err) < 0 || record(x, &info, false, err) < 0)
         return -1;
-    return enter(x, api, &info, user, ret_box, err);
+    return info.status == SANDBOX_RUNNING ? 0 : not_found(err);
 }

@@ -35,7 +35,6 @@ bool e2b_will_visit(const struct http_exchange *x);
 enum e2b_key {
     E2B_NEEDS_TOKEN,   /* X-Access-Token */
     E2B_NEEDS_TRAFFIC, /* that, or the token of its ports: what comes without the first */
-    E2B_NEEDS_NONE,
 };
 
 /*
@@ -49,3 +48,6 @@ int e2b_box(struct http_exchange *x, const struct api *api, enum e2b_key key, co
 /* The same for a sandbox that was found by other means, and whose caller was checked. */
 int e2b_box_of(struct http_exchange *x, const struct api *api, const char *sandbox_id,
                const char *user, struct connect_box *ret_box, struct error *err);
+/* Whether the sandbox of the request runs, for whoever asks: nothing is woken, entered or waited
+ * for. SANDBOX_NOT_FOUND, NOT_RUNNING. */
+int e2b_box_runs(struct http_exchange *x, const struct api *api, struct error *err);

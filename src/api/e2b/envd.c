@@ -16,8 +16,7 @@ int e2b_health(struct http_exchange *x, const struct route_params *params, void 
                struct error *err)
 {
     const struct api_call *call = ctx;
-    struct connect_box box;
-    if (e2b_box(x, call->api, E2B_NEEDS_NONE, "root", &box, err) < 0)
+    if (e2b_box_runs(x, call->api, err) < 0)
         return -1;
     return e2b_reply_nothing(x, err);
 }
