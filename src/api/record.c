@@ -245,22 +245,28 @@ static int admit(struct record *r, struct error *err)
     return limits_admit_address(r->recorder->limits, r->x, err);
 }
 
+static void settle_route(struct record *r, const struct route *route,
+                         const struct route_params *params)
+{
+    r->who.route = route;
+    r->who.class = route_class(route);
+    r->changes = route != NULL && may_change(route, r->who.class, r->who.method);
+    if (route != NULL) {
+        const char *name = route_param(params, "name");
+        r->sandbox = name[0] == '\0' ? NULL : name;
+        r->target = target_of(r, params);
+    } else {
+        r->target = http_request(r->x)->path;
+    }
+}
+
 int record_route(struct http_exchange *x, const struct route *route,
                  const struct route_params *params, struct error *err)
 {
     struct record *r = record_of(x);
     if (r == NULL)
         return 0;
-    r->who.route = route;
-    r->who.class = route_class(route);
-    r->changes = route != NULL && may_change(route, r->who.class, http_request(x)->method);
-    if (route != NULL) {
-        const char *name = route_param(params, "name");
-        r->sandbox = name[0] == '\0' ? NULL : name;
-        r->target = target_of(r, params);
-    } else {
-        r->target = http_request(x)->path;
-    }
+    settle_route(r, route, params);
     if (r->who.class == ROUTE_CLASS_FREE)
         return 0;
     if (admit(r, err) < 0)
@@ -332,6 +338,21 @@ int record_box(struct http_exchange *x, const char *workspace, const char *sandb
     r->sandbox_id = sandbox_id;
     r->caller = caller_in(caller_of_sandbox(sandbox_id), workspace);
     return limits_admit(r->recorder->limits, x, r->caller, r->who.class, err);
+}
+
+int record_session(struct http_exchange *x, const struct recorded_session *session,
+                   struct error *err)
+{
+    struct record *r = record_of(x);
+    if (r == NULL)
+        return 0;
+    settle_route(r, session->route, session->params);
+    if (r->changes && audit_admit(r->recorder->audit, err) < 0)
+        return -1;
+    int rc = record_box(x, session->workspace, session->sandbox_id, err);
+    r->who.key = "(preview token)";
+    r->sandbox = session->sandbox;
+    return rc;
 }
 
 int record_stranger(struct http_exchange *x, const char *workspace, const char *sandbox_id,

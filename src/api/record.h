@@ -60,6 +60,15 @@ void record_client(struct http_exchange *x, const struct principal *principal);
 /* Who asks has shown a token of this sandbox, and is there by that. */
 int record_box(struct http_exchange *x, const char *workspace, const char *sandbox_id,
                struct error *err);
+/* Who asks has shown a token of a preview that is a session (api/blaxel/preview_serve.c), for a row
+ * inside its sandbox: that row says what it is, as for any token of the sandbox. */
+struct recorded_session {
+    const struct route *route;
+    const struct route_params *params;
+    const char *workspace, *sandbox, *sandbox_id; /* borrowed, until the request's end */
+};
+int record_session(struct http_exchange *x, const struct recorded_session *session,
+                   struct error *err);
 /* He has shown nothing, and this sandbox asks for nothing: an address, which uses up neither the
  * sandbox's own limits nor the room that the log has for those who are known. */
 int record_stranger(struct http_exchange *x, const char *workspace, const char *sandbox_id,

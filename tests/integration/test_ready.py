@@ -109,6 +109,11 @@ def test_a_disk_that_is_nearly_full(server):
 
 def test_a_disk_that_is_full(server):
     """Nothing can be recorded any more, so nothing is changed, and it is not ready."""
+    box = server.create(enabled=False)
+    base = f"/v0/sandboxes/{box.name}/previews"
+    made = server.request("POST", base, {"metadata": {"name": "session"}, "spec": {"port": 443, "public": False}})
+    session = made.json()["spec"]["url"].removeprefix(server.url)
+    token = server.request("POST", f"{base}/session/tokens", {}).json()["spec"]["token"]
     filler = server.data / "filler"
     with contextlib.suppress(OSError), open(filler, "wb", buffering=0) as out:
         while True:
@@ -124,7 +129,11 @@ def test_a_disk_that_is_full(server):
         assert wrong["audit"] == "AUDIT_UNAVAILABLE"
         assert wrong["disk"] in ("only 0 MiB are free", "only 1 MiB are free")  # a file of the log may have gone
         assert server.request("POST", "/v0/workspaces", {"name": "later"}).error() == "AUDIT_UNAVAILABLE"
+        visit = server.request("PUT", session + "/filesystem/%2Ftmp%2Fa", {"content": "x"}, {
+            "Authorization": None, "X-Blaxel-Preview-Token": token})
+        assert visit.status == 503 and "audit log" in visit.json()["error"], visit
     finally:
         filler.unlink()
     says(server)
     assert server.request("POST", "/v0/workspaces", {"name": "later"}).status == 201
+    box.delete()

@@ -241,3 +241,47 @@ def test_a_token_that_was_taken_back_opens_nothing(server, boxes, session):
     assert server.request("DELETE", base + "/t2").status == 200
     assert session.get("/health", X_Blaxel_Preview_Token=token).status == 401
     wait_until(lambda: session.get("/health").status == 200, 10, "the other one still does")
+
+
+def own_session(server_factory, *options):
+    """A session of a server with these options: its sandbox, and it."""
+    own = server_factory(*options)
+    box = own.create()
+    return own, box, Preview(own, box, "session", port=443, public=False, expires=END)
+
+
+def lines_of(server, box):
+    answer = call(server, "GET", "/v0/audit?limit=1000", server.key)
+    return [line for line in answer.json()["entries"] if line.get("sandboxId") == box.get()["metadata"]["id"] and line["api"] == "blaxel"]
+
+
+def test_what_a_session_does_is_in_the_audit_log(server_factory):
+    """As what a token of the sandbox does: which row, who, where and what, also where reads are left out."""
+    own, box, session = own_session(server_factory, "--audit", "reads=no")
+    assert session.get("/filesystem/%2Ftmp%2Fa", "PUT", {"content": "x"}).status == 200
+    assert session.get("/filesystem/%2Ftmp%2Fa").status == 200
+    assert session.get("/process", "POST", {"command": "true", "waitForCompletion": True}).status == 200
+    told = {line["operation"]: line for line in lines_of(own, box)}
+    row = "/{workspace}/sandboxes/{name}"
+    assert f"GET {row}/filesystem/{{path*}}" not in told
+    written, ran = told[f"PUT {row}/filesystem/{{path*}}"], told[f"POST {row}/process"]
+    assert (written["class"], written["target"], ran["class"], ran["command"]) == ("files", "/tmp/a", "exec", "true")
+    for line in (written, ran):
+        assert (line["key"], line["workspace"], line["sandbox"]) == ("(preview token)", "default", box.name), line
+    box.delete()
+
+
+def test_a_session_is_limited_as_what_it_asks_for(server_factory):
+    _, box, session = own_session(server_factory, "--rate-limit", "local=on,exec=1:3,read=off,write=off,proxy=off,address=off")
+    answers = [session.get("/process", "POST", {"command": "true"}) for _ in range(12)]
+    assert answers[0].status == 200 and answers[-1].status == 429, answers
+    assert answers[-1].headers["RateLimit-Policy"].startswith('"exec";'), answers[-1].headers
+    assert session.get("/filesystem/%2Ftmp").status == 200
+    box.delete()
+
+
+def test_a_session_stays_inside(session):
+    """What a token of one sandbox does not open is nothing for a session either."""
+    for method in ("POST", "DELETE"):
+        answer = session.get("/network/process/1/monitor", method, {"callback": "http://127.0.0.1:1/"} if method == "POST" else None)
+        assert answer.status == 403 and "not inside" in answer.json()["error"], answer

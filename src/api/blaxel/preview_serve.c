@@ -6,6 +6,7 @@
  * token opens nothing but its preview, however the path is written.
  */
 
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
@@ -83,8 +84,8 @@ static int reply_preflight(struct http_exchange *x, const struct preview_info *p
     return http_reply(x, 204, NULL, NULL, 0, err);
 }
 
-/* The sandbox's own API, by the same rows as with a key; the sandbox is named by its id, which no
- * other one ever has. */
+/* The sandbox's own API, by the same rows as with a token that is bound to it; the sandbox is named
+ * by its id, which no other one ever has. */
 static int serve_sandbox(struct http_exchange *x, const struct preview_info *preview,
                          struct slice rest, const struct api *api, struct error *err)
 {
@@ -96,8 +97,18 @@ static int serve_sandbox(struct http_exchange *x, const struct preview_info *pre
         route_find_at(blaxel_box_routes, blaxel_box_route_count, x, path, &params, err);
     if (route == NULL)
         return -1;
-    call.principal = (struct principal){.scopes = SCOPE_READ | SCOPE_WRITE};
-    memcpy(call.principal.name, "preview", sizeof("preview"));
+    const struct recorded_session session = {.route = route,
+                                             .params = &params,
+                                             .workspace = preview->workspace,
+                                             .sandbox = preview->sandbox_name,
+                                             .sandbox_id = preview->sandbox_id};
+    if (record_session(x, &session, err) < 0)
+        return -1;
+    if ((route->scope & ROUTE_INSIDE) == 0)
+        return error_set(err, ERROR_FORBIDDEN,
+                         "the preview is of one sandbox, and this is not inside of it");
+    call.principal = (struct principal){.name = "preview", .scopes = SCOPE_READ | SCOPE_WRITE};
+    snprintf(call.principal.sandbox, sizeof(call.principal.sandbox), "%s", preview->sandbox_id);
     return route->handler(x, &params, &call, err);
 }
 
@@ -148,13 +159,14 @@ int preview_serve(struct http_exchange *x, const struct route_params *params, vo
     }
     if (visitor_read(x, &visitor, err) < 0 ||
         preview_open(caller->api->sandboxes, route_param(params, "id"), visitor.token,
-                     http_arena(x), &preview, err) < 0 ||
-        record_guest(x, preview.workspace, err) < 0)
+                     http_arena(x), &preview, err) < 0)
         return -1;
     if (preview_is_session(&preview)) {
         set_response_headers(x, &preview);
         return serve_sandbox(x, &preview, rest, caller->api, err);
     }
+    if (record_guest(x, preview.workspace, err) < 0)
+        return -1;
     const char *path = http_request(x)->path;
     if (rest.len == 0 && path[strlen(path) - 1] != '/' && http_accepts(x, "text/html"))
         return redirect_into(x, err);
