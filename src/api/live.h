@@ -26,7 +26,8 @@ struct live_calls { /* start from a zeroed struct */
     struct live_call *first;
 };
 
-/* From begin to end the call is found by its key. Both on the call's coroutine; it lives there. */
+/* From begin to end the call is found by its key (or by what else let it in: a port, a preview, a
+ * token of one; their names are like no key's). Both on the call's coroutine; it lives there. */
 void live_begin(struct live_calls *live, struct live_call *call, struct co *co, const char *key_id);
 void live_end(struct live_calls *live, struct live_call *call);
 

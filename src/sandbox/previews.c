@@ -285,8 +285,10 @@ int previews_put(struct sandboxes *s, const char *workspace, const char *sandbox
     if (p == NULL)
         return -1;
     bool was_session = p->port == PREVIEW_PORT_SANDBOX && !p->is_public;
+    bool readmits = p->port != request->port || p->is_public != request->is_public;
     fill(p, request);
     tell(p, arena, ret_info);
+    ret_info->readmits = readmits;
     bool grows = preview_is_session(ret_info) && !was_session;
     while (grows && p->tokens != NULL)
         token_free(p, p->tokens);
@@ -464,13 +466,14 @@ static bool same_token(const char *shown, const char *token)
     return differs == 0;
 }
 
-static bool opens(const struct preview *p, const char *shown)
+/* The token that it is; NULL: none. */
+static const struct preview_token *opens(const struct preview *p, const char *shown)
 {
-    struct preview_token *token;
-    bool fits = false;
+    const struct preview_token *token, *fits = NULL;
     if (shown != NULL)
         DL_FOREACH(p->tokens, token)
-    fits |= same_token(shown, token->token) && !has_ended(token->expires_ms);
+    if (same_token(shown, token->token) && !has_ended(token->expires_ms))
+        fits = token;
     return fits;
 }
 
@@ -499,12 +502,14 @@ int preview_open(struct sandboxes *s, const char *id, const char *token, struct 
     const struct preview *p = find_lasting(s, id, err);
     if (p == NULL)
         return -1;
-    if (!p->is_public && !opens(p, token))
+    const struct preview_token *opener = p->is_public ? NULL : opens(p, token);
+    if (!p->is_public && opener == NULL)
         return error_set(err, ERROR_UNAUTHORIZED,
                          token == NULL ? "this preview is private: send X-Blaxel-Preview-Token, or "
                                          "bl_preview_token in the query"
                                        : "the preview token is not known here, or has ended");
     tell(p, arena, ret_info);
+    ret_info->opened_by = opener == NULL ? NULL : arena_strdup(arena, opener->name);
     return 0;
 }
 

@@ -32,6 +32,9 @@ struct preview_info {
     const char *created_by;
     struct slice request_headers, response_headers; /* "Name: value" lists */
     const char *spec;                               /* the facade's text */
+    const char *opened_by; /* by preview_open(): the name of the token; NULL: it asked for none */
+    bool readmits; /* by previews_put(): it leads elsewhere than before, or lets others in, so that
+                      whoever is there has to come again */
 };
 
 struct preview_token_info {

@@ -3,11 +3,14 @@
 sandbox, or to the API of one sandbox, and to nothing else, however a request is written."""
 
 import contextlib
+import http.client
 
 import pytest
 
 from cella_auth import Workspace, call, fresh_address
+from cella_ports import PORT, start_app
 from cella_server import wait_until
+from cella_websocket import Terminal
 
 END = "2099-01-01T00:00:00Z"
 
@@ -16,7 +19,7 @@ class Preview:
     """A preview of a sandbox, and what a stranger gets at its address."""
 
     def __init__(self, server, sandbox, name, **spec):
-        self.server, self.base = server, f"/v0/sandboxes/{sandbox.name}/previews"
+        self.server, self.name, self.base = server, name, f"/v0/sandboxes/{sandbox.name}/previews"
         made = server.request("POST", self.base, {"metadata": {"name": name}, "spec": spec})
         assert made.status == 200, made
         self.path = made.json()["spec"]["url"].removeprefix(server.url)
@@ -285,3 +288,66 @@ def test_a_session_stays_inside(session):
     for method in ("POST", "DELETE"):
         answer = session.get("/network/process/1/monitor", method, {"callback": "http://127.0.0.1:1/"} if method == "POST" else None)
         assert answer.status == 403 and "not inside" in answer.json()["error"], answer
+
+
+# --- those who are inside ---
+
+def add_token(preview, name):
+    made = preview.server.request("POST", f"{preview.base}/{preview.name}/tokens", {"metadata": {"name": name}})
+    assert made.status == 200, made
+    return made.json()["spec"]["token"]
+
+
+@contextlib.contextmanager
+def terminal_by(preview, token):
+    """A terminal that the token has open: it is at work."""
+    base, name = preview.path.rsplit("/", 1)
+    with Terminal(preview.server, name, base, {"X-Blaxel-Preview-Token": token}, timeout=60) as terminal:
+        alive(terminal)
+        yield terminal
+
+
+def alive(terminal):
+    terminal.seen = b""
+    terminal.type("echo up-$((6*7))\n")
+    terminal.await_(b"up-42")
+
+
+def ends(terminal):
+    with contextlib.suppress(ConnectionError):
+        terminal.await_end()
+    return True
+
+
+def test_who_is_inside_goes_with_the_token_or_the_preview(server, boxes):
+    """A terminal of a session: another one's token leaves it open, its own does not; nor does the preview's end."""
+    preview = Preview(server, boxes[0], "session-live", port=443, public=False, expires=END)
+    one, two = add_token(preview, "one"), add_token(preview, "two")
+    address = f"{preview.base}/session-live"
+    with terminal_by(preview, one) as first, terminal_by(preview, two) as second:
+        assert server.request("DELETE", f"{address}/tokens/one").status == 200
+        assert ends(first)
+        alive(second)
+        assert server.request("PUT", address, {"spec": {"port": 443, "public": False, "expires": END}}).status == 200
+        alive(second)  # it is as it was
+        assert server.request("PUT", address, {"spec": {"port": 3000, "public": False}}).status == 200
+        assert ends(second)
+    assert server.request("PUT", address, {"spec": {"port": 443, "public": False, "expires": END}}).status == 200
+    three = add_token(preview, "three")  # what becomes a session loses its tokens
+    with terminal_by(preview, three) as third:
+        assert server.request("DELETE", address).status == 200
+        assert ends(third)
+
+
+def test_who_is_inside_goes_when_it_is_made_private(server, boxes):
+    """A stream of a port's program, by a preview that is public until then."""
+    start_app(boxes[1])
+    preview = Preview(server, boxes[1], "drip-b", port=PORT, public=True)
+    with contextlib.closing(server.connection(60)) as connection:
+        connection.request("GET", preview.path + "/drip")
+        answer = connection.getresponse()
+        assert answer.status == 200 and answer.read1()
+        assert server.request("PUT", f"{preview.base}/drip-b", {"spec": {"port": PORT, "public": False}}).status == 200
+        with contextlib.suppress(ConnectionError, http.client.IncompleteRead):
+            while answer.read1():
+                pass

@@ -5,6 +5,7 @@
 #include "api/blaxel/handlers.h"
 #include "api/blaxel/members.h"
 #include "api/blaxel/preview_json.h"
+#include "api/blaxel/preview_serve.h"
 
 static int reply(struct http_exchange *x, const struct api_call *call,
                  const struct preview_info *info, const char *status, struct error *err)
@@ -52,6 +53,8 @@ static int put(struct http_exchange *x, const struct route_params *params,
     if (previews_put(call->api->sandboxes, call->workspace, route_param(params, "name"), &request,
                      http_arena(x), &info, err) < 0)
         return -1;
+    if (info.readmits)
+        preview_serve_end(call->api, info.id, NULL);
     return reply(x, call, &info, "DEPLOYED", err);
 }
 
@@ -91,9 +94,14 @@ int blaxel_preview_delete(struct http_exchange *x, const struct route_params *pa
                           struct error *err)
 {
     const struct api_call *call = ctx;
+    const char *sandbox = route_param(params, "name"), *preview = route_param(params, "preview");
+    struct sandboxes *s = call->api->sandboxes;
     struct preview_info info;
-    if (previews_delete(call->api->sandboxes, call->workspace, route_param(params, "name"),
-                        route_param(params, "preview"), http_arena(x), &info, err) < 0)
+    if (previews_get(s, call->workspace, sandbox, preview, http_arena(x), &info, err) < 0)
+        return -1;
+    int rc = previews_delete(s, call->workspace, sandbox, preview, http_arena(x), &info, err);
+    preview_serve_end(call->api, info.id, NULL); /* it is gone here, whatever the store says */
+    if (rc < 0)
         return -1;
     return reply(x, call, &info, "TERMINATED", err); /* it is: there is nothing to wait for */
 }
@@ -177,9 +185,15 @@ int blaxel_preview_token_delete(struct http_exchange *x, const struct route_para
                                 void *ctx, struct error *err)
 {
     const struct api_call *call = ctx;
-    if (preview_tokens_delete(call->api->sandboxes, call->workspace, route_param(params, "name"),
-                              route_param(params, "preview"), route_param(params, "token"),
-                              err) < 0)
+    const char *sandbox = route_param(params, "name"), *preview = route_param(params, "preview");
+    const char *token = route_param(params, "token");
+    struct sandboxes *s = call->api->sandboxes;
+    struct preview_info info;
+    if (previews_get(s, call->workspace, sandbox, preview, http_arena(x), &info, err) < 0)
+        return -1;
+    int rc = preview_tokens_delete(s, call->workspace, sandbox, preview, token, err);
+    preview_serve_end(call->api, info.id, token); /* it is gone here, whatever the store says */
+    if (rc < 0)
         return -1;
     yyjson_mut_val *root;
     yyjson_mut_doc *doc = api_json_new(http_arena(x), &root);

@@ -6,6 +6,8 @@
  * token opens nothing but its preview, however the path is written.
  */
 
+#include "api/blaxel/preview_serve.h"
+
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -14,6 +16,7 @@
 #include "api/blaxel/routes.h"
 #include "api/call.h"
 #include "api/cookie.h"
+#include "api/live.h"
 #include "api/origin.h"
 #include "api/record.h"
 #include "api/port_proxy.h"
@@ -143,6 +146,58 @@ static int redirect_into(struct http_exchange *x, struct error *err)
     return http_reply(x, 307, "text/plain", "", 0, err);
 }
 
+/* --- who is inside --- */
+
+enum { LIVE_NAME_SIZE = 128 }; /* an id, a token's name, and a slash */
+
+static void live_name(char out[LIVE_NAME_SIZE], const char *preview_id, const char *token_name)
+{
+    snprintf(out, LIVE_NAME_SIZE, "%s/%s", preview_id, token_name);
+}
+
+void preview_serve_end(const struct api *api, const char *preview_id, const char *token_name)
+{
+    char name[LIVE_NAME_SIZE];
+    if (token_name != NULL)
+        live_name(name, preview_id, token_name);
+    live_cancel(api->live, token_name == NULL ? preview_id : name, NULL);
+}
+
+static int serve(struct http_exchange *x, const struct preview_info *preview,
+                 const struct visitor *visitor, struct slice rest, const struct api *api,
+                 struct error *err)
+{
+    const char *path = http_request(x)->path;
+    if (preview_is_session(preview)) {
+        set_response_headers(x, preview);
+        return serve_sandbox(x, preview, rest, api, err);
+    }
+    if (record_guest(x, preview->workspace, err) < 0)
+        return -1;
+    if (rest.len == 0 && path[strlen(path) - 1] != '/' && http_accepts(x, "text/html"))
+        return redirect_into(x, err);
+    return serve_port(x, preview, visitor, rest, api, err);
+}
+
+static int serve_live(struct http_exchange *x, const struct preview_info *preview,
+                      const struct visitor *visitor, struct slice rest, const struct api *api,
+                      struct error *err)
+{
+    struct co *co = co_self(api->loop);
+    char name[LIVE_NAME_SIZE];
+    struct live_call by_preview, by_token;
+    live_name(name, preview->id, preview->opened_by == NULL ? "" : preview->opened_by);
+    live_begin(api->live, &by_preview, co, preview->id);
+    live_begin(api->live, &by_token, co, name);
+    int rc = serve(x, preview, visitor, rest, api, err);
+    live_end(api->live, &by_token);
+    live_end(api->live, &by_preview);
+    if (rc < 0 && (by_preview.cancelled || by_token.cancelled))
+        return error_set(err, ERROR_UNAUTHORIZED,
+                         "the preview is not open any more to those who were let in before");
+    return rc;
+}
+
 int preview_serve(struct http_exchange *x, const struct route_params *params, void *ctx,
                   struct error *err)
 {
@@ -161,14 +216,5 @@ int preview_serve(struct http_exchange *x, const struct route_params *params, vo
         preview_open(caller->api->sandboxes, route_param(params, "id"), visitor.token,
                      http_arena(x), &preview, err) < 0)
         return -1;
-    if (preview_is_session(&preview)) {
-        set_response_headers(x, &preview);
-        return serve_sandbox(x, &preview, rest, caller->api, err);
-    }
-    if (record_guest(x, preview.workspace, err) < 0)
-        return -1;
-    const char *path = http_request(x)->path;
-    if (rest.len == 0 && path[strlen(path) - 1] != '/' && http_accepts(x, "text/html"))
-        return redirect_into(x, err);
-    return serve_port(x, &preview, &visitor, rest, caller->api, err);
+    return serve_live(x, &preview, &visitor, rest, caller->api, err);
 }
