@@ -12,10 +12,11 @@
 #include <strings.h>
 
 #include "api/cookie.h"
-#include "auth/token.h"
+#include "auth/recognize.h"
 #include "base/cleanup.h"
 #include "http/parse.h"
 #include "http/upgrade.h"
+#include "sandbox/sandbox.h"
 
 enum { OWN_FIELDS = 8 };
 
@@ -54,6 +55,7 @@ static const char *const request_only[] = {
     "X-Cella-Port-Token",
     "X-Cella-Workspace",
     "X-Cella-Timeout",
+    "E2b-Traffic-Access-Token",
     /* said anew: a client's word would be a lie that the program believes */
     "Forwarded",
     "Via",
@@ -108,10 +110,25 @@ static bool is_programs_own(struct http_exchange *x, const struct api_call *call
     if (text.data == NULL)
         return true;
     const char *token = arena_dup(http_arena(x), text.data, text.len);
-    struct token_claims claims;
-    return strncmp(token, "cella_", 6) != 0 &&
-           (call->api->auth == NULL || auth_token_verify(call->api->auth, token, TOKEN_FOR_API,
-                                                         http_arena(x), &claims, NULL) != 0);
+    return !auth_recognizes(call->api->auth, http_arena(x), token);
+}
+
+/* X-Access-Token is a name that programs use, too: ours is the one that opens this sandbox, or the
+ * one that it names itself ("id:token"). */
+static bool opens_sandbox(struct http_exchange *x, const struct api_call *call,
+                          const struct proxy_target *target, const char *value)
+{
+    const struct auth *auth = call->api->auth;
+    const char *colon = strchr(value, ':');
+    struct sandbox_info info;
+    if (auth == NULL)
+        return false;
+    if (colon != NULL)
+        return auth_recognizes_box(auth, arena_dup(http_arena(x), value, (size_t)(colon - value)),
+                                   colon + 1);
+    return sandboxes_get(call->api->sandboxes, call->workspace, target->sandbox, http_arena(x),
+                         &info, NULL) == 0 &&
+           auth_recognizes_box(auth, info.id, value);
 }
 
 static bool request_passes(struct http_exchange *x, const struct api_call *call,
@@ -126,6 +143,8 @@ static bool request_passes(struct http_exchange *x, const struct api_call *call,
         return false;
     if (strcasecmp(h->name, "Authorization") == 0)
         return is_programs_own(x, call, h->value);
+    if (strcasecmp(h->name, "X-Access-Token") == 0)
+        return !opens_sandbox(x, call, target, h->value);
     if (strcasecmp(h->name, "Cookie") == 0)
         return target->own_origin && cookie_for_program(http_arena(x), h->value) != NULL;
     /* A page that was opened with a token in its address tells it in here. */

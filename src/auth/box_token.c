@@ -243,6 +243,17 @@ int auth_box_refuse(struct auth *auth, const char *peer, const char *what, struc
     return rc < 0 ? -1 : error_set(err, ERROR_UNAUTHORIZED, "%s", what);
 }
 
+bool auth_box_is_token(const struct auth *auth, enum box_door door, const char *sandbox_id,
+                       const char *token)
+{
+    char right[BOX_TOKEN_SIZE];
+    struct grant grant;
+    if (!read_grant(token, &grant))
+        return false;
+    derive(auth, door, sandbox_id, &grant, right);
+    return CRYPTO_memcmp(token, right, strlen(right)) == 0;
+}
+
 int auth_box_check(struct auth *auth, enum box_door door, const char *sandbox_id, const char *token,
                    const char *peer, struct error *err)
 {

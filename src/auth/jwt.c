@@ -126,6 +126,11 @@ static bool has_audience(yyjson_val *value, const char *const *audiences)
     return false;
 }
 
+bool jwt_is_for(yyjson_val *claims, const struct jwt_rules *rules)
+{
+    return has_audience(yyjson_obj_get(claims, "aud"), rules->audiences);
+}
+
 /* A NumericDate may have a fraction. False: it is there, and no time. */
 static bool read_time(yyjson_val *claims, const char *name, int64_t *ret_seconds)
 {
@@ -143,7 +148,7 @@ int jwt_check_claims(yyjson_val *claims, const struct jwt_rules *rules, int64_t 
                      int64_t *ret_expires_s, struct error *err)
 {
     int64_t expires = -1, from = 0, issued = 0;
-    if (!has_audience(yyjson_obj_get(claims, "aud"), rules->audiences))
+    if (!jwt_is_for(claims, rules))
         return refuse("its aud is somebody else", err);
     if (!read_time(claims, "exp", &expires) || !read_time(claims, "nbf", &from) ||
         !read_time(claims, "iat", &issued))

@@ -33,6 +33,9 @@ struct jwt_rules {
     int64_t leeway_s;             /* how far clocks may be apart */
 };
 
+/* Whether one of the audiences is its own. */
+bool jwt_is_for(yyjson_val *claims, const struct jwt_rules *rules);
+
 /*
  * Whether the claims count now: an aud that has one of the audiences, an exp that is still to come,
  * neither nbf nor iat in the future. UNAUTHORIZED says what is wrong.

@@ -20,6 +20,7 @@ from cryptography.hazmat.primitives import hashes, serialization  # noqa: E402
 from cryptography.hazmat.primitives.asymmetric import ec, padding, utils  # noqa: E402
 
 from cella_auth import Workspace, call, fresh, fresh_address  # noqa: E402
+from cella_ports import Published, start_app  # noqa: E402
 from cella_server import wait_until  # noqa: E402
 from jwt_issuer import AUDIENCE, ISSUER, Key, KeyServer, b64  # noqa: E402
 
@@ -80,6 +81,21 @@ def world(request, tmp_path_factory):
     yield made
     made.key_server.close()
     made.server.close()
+
+
+# --- where they do not go ---
+
+def test_no_program_sees_them(world):
+    """Sent to a public port of a sandbox, what opens this server stays here; what is for others is theirs."""
+    box = start_app(world.server.create())
+    port = Published(box, access="public")
+    ours, remote, theirs, strangers = (
+        world.keys["RS256"].token(), world.remote[0].token(iss="remote"), world.keys["RS256"].token(aud="the-program"),
+        world.keys["RS256"].token(iss="https://other.example/"))
+    for token, passes in ((ours, False), (remote, False), (theirs, True), (strangers, True)):
+        for answer in port.everywhere(headers={"Authorization": f"Bearer {token}"}):
+            assert answer.status == 200 and (token in answer.json()["head"]) == passes, (passes, answer)
+    box.delete()
 
 
 # --- those that count ---

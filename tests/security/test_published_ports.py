@@ -11,6 +11,7 @@ import pytest
 
 from cella_auth import Workspace, call, forge_token, fresh_address
 from cella_ports import PORT, Published, send, start_app
+from e2b_box import Box
 
 
 @pytest.fixture(scope="module")
@@ -130,6 +131,38 @@ def test_nothing_of_ours_reaches_the_program(ports):
         seen = answer.json()
         assert token not in seen["head"] and "cella_x" not in seen["head"]
         assert seen["target"] == "/echo?a=1" and ["Cookie", "a=1"] in seen["fields"]
+
+
+def test_no_credential_reaches_the_program_of_a_public_port(server):
+    """Nobody asks for one there, and a client may send it all the same: in each form that opens something here."""
+    box = Box(server)
+    sandbox = start_app(server.sandbox(box.id))
+    port = Published(sandbox, access="public")
+    e2b_key = "e2b_" + server.key.encode().hex()
+    inside, traffic = box.about["envdAccessToken"], box.about["trafficAccessToken"]
+    for fields in ({"Authorization": f"Bearer {e2b_key}"}, {"authorization": f"bearer  {server.key}"},
+                   {"X-Access-Token": inside}, {"X-Access-Token": traffic}, {"X-Access-Token": f"{box.id}:{inside}"},
+                   {"E2b-Traffic-Access-Token": traffic}):
+        for answer in port.everywhere(headers=fields):
+            assert answer.status == 200, answer
+            head = answer.json()["head"]
+            assert not [value for value in (e2b_key, server.key, inside, traffic) if value in head], fields
+    port.delete()
+    # By E2B's own way in, where everybody may come.
+    answer = box.call("GET", "/echo", None, PORT, Authorization=f"Bearer {e2b_key}")
+    assert answer.status == 200 and e2b_key not in answer.text and inside not in answer.text, answer
+    box.kill()
+
+
+def test_what_is_the_programs_own_passes(boxes, ports):
+    """Names and forms that others use as well."""
+    token, other = ports[0].token(), "e2b_" + "0123456789abcdef" * 2 + "01234567"
+    foreign = ".".join(base64.urlsafe_b64encode(part).rstrip(b"=").decode()
+                       for part in (b'{"alg":"HS256"}', b'{"iss":"cella","aud":"api","sub":"x"}', b"signature"))
+    for fields in ({"Authorization": f"Bearer {foreign}"}, {"Authorization": f"Bearer {other}"}, {"Authorization": "Basic YTpi"},
+                   {"X-Access-Token": "0" * 64}, {"X-Access-Token": "its:own"}):
+        for answer in ports[0].everywhere(headers={"X-Cella-Port-Token": token, **fields}):
+            assert answer.status == 200 and [*fields.items()][0] in [tuple(f) for f in answer.json()["fields"]], (fields, answer)
 
 
 @pytest.mark.parametrize("path", ["/../v0/sandbox", "/%2e%2e/v0/sandbox", "//v0/sandbox", "/v0/../v0/sandbox",

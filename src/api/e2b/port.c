@@ -79,8 +79,7 @@ int e2b_port_serve(struct http_exchange *x, const struct api *api, const char *s
         return -1;
     if (path[0] != '/')
         return error_set(err, ERROR_INVALID_ARGUMENT, "\"%.40s\" is not a path", path);
-    const struct api_call call = {
-        .api = api, .workspace = info.workspace, .credential_field = TOKEN_FIELD};
+    const struct api_call call = {.api = api, .workspace = info.workspace};
     const struct proxy_target target = {.sandbox = info.id,
                                         .port = port,
                                         .host = e2b_spec_mask(http_arena(x), &spec, port),
