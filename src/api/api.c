@@ -158,16 +158,9 @@ static const struct dialect *dialect_for(struct http_exchange *x, const struct a
     return dialect_of(http_request(x)->path);
 }
 
-int api_handle(struct http_exchange *x, void *ctx, struct error *err)
+void api_failed(struct http_exchange *x, const struct api *api, struct error *err)
 {
-    const struct api *api = ctx;
     const struct http_request *request = http_request(x);
-    const struct dialect *dialect = dialect_for(x, api);
-    forwarded_settle(x, api->proxies);
-    record_begin(x, api, dialect);
-    observed_route(x, dialect, NULL);
-    if (serve_host(x, api, dialect, err) == 0)
-        return 0;
     http_can_tell(x, err); /* whichever shape its errors have */
     record_failure(x, err);
     if (err->code == ERROR_INTERNAL)
@@ -179,6 +172,18 @@ int api_handle(struct http_exchange *x, void *ctx, struct error *err)
         http_set_header(x, "Retry-After", "%d", STREAM_RETRY_S);
     if (err->code == ERROR_TOO_MANY_ATTEMPTS && !http_started(x))
         http_set_header(x, "Retry-After", "%d", auth_retry_after(api->auth, request->peer));
+}
+
+int api_handle(struct http_exchange *x, void *ctx, struct error *err)
+{
+    const struct api *api = ctx;
+    const struct dialect *dialect = dialect_for(x, api);
+    forwarded_settle(x, api->proxies);
+    record_begin(x, api, dialect);
+    observed_route(x, dialect, NULL);
+    if (serve_host(x, api, dialect, err) == 0)
+        return 0;
+    api_failed(x, api, err);
     if (dialect->reply_error == NULL || http_started(x) || err->code == ERROR_CANCELLED)
         return -1;
     const struct error why = *err;

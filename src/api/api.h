@@ -55,3 +55,6 @@ struct api {
 http_handler api_handle;
 /* The same at the address for the server's figures alone (api/ops/figures_door.c). */
 http_handler api_handle_figures;
+/* A request has failed with this: counts it, logs it, and sets what its answer has beside the
+ * error. For those who serve requests otherwise than by api_handle(). */
+void api_failed(struct http_exchange *x, const struct api *api, struct error *err);

@@ -210,10 +210,11 @@ static int refuse(const struct bucket_rate *rate, const struct bucket_state *sta
                      what, rate->per_second, rate->burst, (long long)seconds_up(state->wait_ns));
 }
 
-int limits_admit_address(struct limits *limits, struct http_exchange *x, struct error *err)
+/* x NULL: there is nobody to be told by fields. */
+static int admit_address(struct limits *limits, const char *peer, struct http_exchange *x,
+                         struct error *err)
 {
     const struct bucket_rate *rate = &limits->config.address;
-    const char *peer = http_request(x)->peer;
     if (rate->per_second == 0 || !limits_counts(limits, NULL, peer))
         return 0;
     struct caller caller = caller_of_peer(peer);
@@ -223,7 +224,8 @@ int limits_admit_address(struct limits *limits, struct http_exchange *x, struct 
     if (state.allowed)
         return 0;
     limits->counters.limited_address++;
-    set_fields(x, rate, &state, "address");
+    if (x != NULL)
+        set_fields(x, rate, &state, "address");
     return refuse(rate, &state, "address", err);
 }
 
@@ -235,6 +237,11 @@ static struct bucket_state take_of(struct limits *limits, const struct caller *c
     /* Addresses are many, and easily had: they must not push out keys. */
     struct buckets *table = caller->bytes[0] == 'a' ? &limits->addresses : &limits->callers;
     return buckets_take(table, &name, rate, now_ns());
+}
+
+int limits_admit_address(struct limits *limits, struct http_exchange *x, struct error *err)
+{
+    return admit_address(limits, http_request(x)->peer, x, err);
 }
 
 /* rate->per_second is not 0. */
@@ -289,6 +296,18 @@ int limits_admit_more(struct limits *limits, const char *peer, struct caller cal
         return 0;
     struct bucket_state state = take(limits, caller, class, rate);
     return state.allowed ? 0 : refuse(rate, &state, route_class_name(class), err);
+}
+
+int limits_admit_connection(struct limits *limits, const char *peer, const char *workspace,
+                            struct error *err)
+{
+    struct caller caller = caller_of_peer(peer), guest = caller_in(caller, workspace);
+    if (admit_address(limits, peer, NULL, err) < 0 ||
+        limits_admit_more(limits, peer, caller, ROUTE_CLASS_PROXY, err) < 0)
+        return -1;
+    if (limits_of(limits, workspace) == &limits->config)
+        return 0;
+    return limits_admit_more(limits, peer, caller_of_guest(&guest), ROUTE_CLASS_PROXY, err);
 }
 
 struct bucket_state limits_look(const struct limits *limits, struct caller caller,

@@ -92,6 +92,10 @@ int limits_admit_more(struct limits *limits, const char *peer, struct caller cal
  * against the server's limits before: once more, if that has limits of its own. */
 int limits_admit_guest(struct limits *limits, struct http_exchange *x, struct caller caller,
                        enum route_class class, struct error *err);
+/* All of these for a connection of bytes to a port, of which no request tells who comes: the
+ * address, what it may visit, and what guests of that workspace may. */
+int limits_admit_connection(struct limits *limits, const char *peer, const char *workspace,
+                            struct error *err);
 /* Whether requests from there are counted; workspace NULL: by the server's own limits. */
 bool limits_counts(const struct limits *limits, const char *workspace, const char *peer);
 struct bucket_state limits_look(const struct limits *limits, struct caller caller,

@@ -18,6 +18,7 @@
 
 #include "api/forwarded.h"
 #include "api/port_serve.h"
+#include "api/record_connection.h"
 #include "base/cleanup.h"
 #include "base/layout.h"
 #include "base/limits.h"
@@ -99,10 +100,12 @@ static int serve_http(struct http_exchange *x, void *ctx, struct error *err)
     /* The door may be shut, and its sandbox gone, while this goes on; it itself stays. */
     const struct port_visit visit = {
         .sandbox_id = door->sandbox_id, .port = door->port, .plain = true};
-    forwarded_settle(x, door->owner->api->proxies);
-    if (port_serve(x, door->owner->api, &visit, err) == 0)
+    const struct api *api = door->owner->api;
+    forwarded_settle(x, api->proxies);
+    record_begin(x, api, &dialect_cella);
+    if (record_visit(x, door->sandbox_id, err) == 0 && port_serve(x, api, &visit, err) == 0)
         return 0;
-    log_debug("host's port %u: %s: %s", door->host_port, error_name(err->code), err->message);
+    api_failed(x, api, err);
     return -1;
 }
 
@@ -122,12 +125,16 @@ static int open_http(struct door *door, int fd, struct error *err)
 
 /* --- bytes --- */
 
-static int join(const struct door *door, int fd, struct error *err)
+static int join(const struct door *door, struct recorded_connection *visit, int fd,
+                struct error *err)
 {
     const struct api *api = door->owner->api;
     __attribute__((cleanup(cleanup_tunnel))) struct tunnel *tunnel = NULL;
-    if (sandbox_tunnel(api->sandboxes, door->workspace, door->sandbox_id, door->port, false,
-                       &tunnel, err) < 0)
+    bool in = record_connection_begin(visit, err) == 0 &&
+              sandbox_tunnel(api->sandboxes, door->workspace, door->sandbox_id, door->port, false,
+                             &tunnel, err) == 0;
+    record_connection_tell(visit, in ? NULL : err);
+    if (!in)
         return -1;
     return net_relay(api->loop, fd, tunnel_fd(tunnel), TUNNEL_IDLE_MS, err);
 }
@@ -136,8 +143,19 @@ static void serve_bytes(void *ctx, int fd)
 {
     const struct door *door = ctx;
     struct error err = {0};
-    if (join(door, fd, &err) < 0)
+    char peer[SOCKET_ADDRESS_TEXT_SIZE];
+    struct socket_address from = {.len = sizeof(from.as)};
+    if (getpeername(fd, &from.as.any, &from.len) < 0)
+        return; /* it is gone */
+    socket_address_text(&from, peer);
+    struct recorded_connection visit = {.recorder = door->owner->api->recorder,
+                                        .address = peer,
+                                        .workspace = door->workspace,
+                                        .sandbox_id = door->sandbox_id,
+                                        .port = door->port};
+    if (join(door, &visit, fd, &err) < 0)
         log_debug("host's port %u: %s: %s", door->host_port, error_name(err.code), err.message);
+    record_connection_end(&visit);
 }
 
 static int open_bytes(struct door *door, int fd, struct error *err)

@@ -8,6 +8,7 @@
 #include "loop/address.h"
 
 #include <arpa/inet.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
@@ -77,6 +78,21 @@ int socket_address_parse(const char *text, struct socket_address *ret_address, s
         }
     }
     return error_set(err, ERROR_INVALID_ARGUMENT, "not a numeric address: %s", text);
+}
+
+void socket_address_text(const struct socket_address *address, char out[SOCKET_ADDRESS_TEXT_SIZE])
+{
+    char host[INET6_ADDRSTRLEN] = "";
+    bool six = address->as.any.sa_family == AF_INET6;
+    if (!six && address->as.any.sa_family != AF_INET) {
+        snprintf(out, SOCKET_ADDRESS_TEXT_SIZE, "unix");
+        return;
+    }
+    inet_ntop(address->as.any.sa_family,
+              six ? (const void *)&address->as.in6.sin6_addr : &address->as.in.sin_addr, host,
+              sizeof(host));
+    snprintf(out, SOCKET_ADDRESS_TEXT_SIZE, six ? "[%s]:%u" : "%s:%u", host,
+             socket_address_port(address));
 }
 
 uint16_t socket_address_port(const struct socket_address *address)

@@ -23,4 +23,7 @@ struct socket_address {
 
 int socket_address_parse(const char *text, struct socket_address *ret_address, struct error *err);
 int socket_address_unix(const char *path, struct socket_address *ret_address, struct error *err);
+/* "127.0.0.1:7070", "[::1]:7070"; "unix" for any that has no port. */
+enum { SOCKET_ADDRESS_TEXT_SIZE = INET6_ADDRSTRLEN + 8 };
+void socket_address_text(const struct socket_address *address, char out[SOCKET_ADDRESS_TEXT_SIZE]);
 uint16_t socket_address_port(const struct socket_address *address);

@@ -10,7 +10,8 @@ import urllib.parse
 import pytest
 
 from cella_auth import Workspace, call, forge_token, fresh_address
-from cella_ports import PORT, Published, send, start_app
+from cella_ports import PORT, Published, own_range, send, start_app
+from cella_server import Server, wait_until
 from e2b_box import Box
 
 
@@ -220,3 +221,92 @@ def test_programs_cannot_set_our_cookies(boxes, ports):
     field = urllib.parse.quote(base64.b64encode(f"Set-Cookie: {label}=x; Domain=localhost".encode()))
     answer = send(ports[0].ways[1][0], "GET", f"/text?f={field}", {"X-Cella-Port-Token": token})
     assert answer.status == 200 and "Set-Cookie" not in answer.headers
+
+
+# --- ports of the host ---
+
+UPPER = ("import socket\ns = socket.create_server(('127.0.0.1', 9000))\n"
+         "while True:\n c, _ = s.accept()\n while d := c.recv(99): c.sendall(d.upper())\n c.close()\n")
+
+
+@pytest.fixture(scope="module")
+def host(contract):
+    """A server of these tests' own that counts who comes, with a program for HTTP and one for bytes."""
+    made = Server(*own_range(), "--rate-limit", "local=on,proxy=1:5,address=off,read=off,write=off,files=off,exec=off",
+                  "--quota", "streams-per-key=1")
+    box = start_app(made.create())
+    box.write("/tmp/upper.py", UPPER)
+    box.spawn("exec python3 /tmp/upper.py")
+    yield box
+    box.delete()
+    made.close()
+
+
+def lines_from(server, source):
+    answer = call(server, "GET", "/v0/audit?limit=1000", server.key)
+    return [line for line in answer.json()["entries"] if line.get("address", "").startswith(f"{source}:")]
+
+
+def shouts(port, source):
+    """Whether the program for bytes answers; or the connection is closed."""
+    with contextlib.suppress(ConnectionResetError, BrokenPipeError), \
+            socket.create_connection(("127.0.0.1", port.host_port), 60, (source, 0)) as sock:
+        sock.sendall(b"x")
+        return sock.recv(1) == b"X"
+    return False
+
+
+def test_visits_on_the_host_are_limited_and_recorded(host):
+    port, here = Published(host, access="public"), fresh_address()
+    answers = [port.on_host("/text", source=here) for _ in range(12)]
+    assert answers[0].status == 200 and answers[-1].status == 429, answers
+    assert answers[-1].error() == "RATE_LIMITED" and int(answers[-1].headers["Retry-After"]) >= 1
+    assert answers[-1].headers["RateLimit-Policy"].startswith('"proxy";')
+    assert port.on_host("/text", source=fresh_address()).status == 200
+    lines = lines_from(host.server, here)
+    assert len(lines) == len(answers) and {line["status"] for line in lines} == {200, 429}
+    for line in lines:
+        assert (line["operation"], line["class"], line["sandboxId"]) == ("GET (port)", "proxy", host.get()["metadata"]["id"])
+        assert "key" not in line
+    port.delete()
+
+
+def test_streams_on_the_host_are_counted(host):
+    port, here = Published(host, access="public"), fresh_address()
+    address = port.ways[1][0].split(":")
+    with socket.create_connection((address[0], int(address[1])), 60, (here, 0)) as sock:
+        sock.sendall(b"GET /drip HTTP/1.1\r\nHost: x\r\n\r\n")
+        assert sock.recv(12).endswith(b"200")
+        refused = port.on_host("/drip", source=here)
+        assert refused.status == 429 and refused.error() == "TOO_MANY_STREAMS", refused
+        assert int(refused.headers["Retry-After"]) >= 1
+    port.delete()
+
+
+def test_who_guesses_keys_on_the_host_is_told_to_wait(host):
+    port, here = Published(host, access="private"), fresh_address()
+    guesses = [call(host.server, "GET", "/v0/whoami", "cella_wrong", source=here) for _ in range(40)]
+    assert guesses[-1].status == 429
+    refused = port.on_host(headers={"X-Api-Key": "cella_wrong"}, source=here)
+    assert refused.status == 429 and refused.error() == "TOO_MANY_ATTEMPTS", refused
+    assert int(refused.headers["Retry-After"]) >= 1
+    port.delete()
+
+
+def test_connections_of_bytes_are_limited_and_recorded(host):
+    port, here, other = Published(host, port=9000, protocol="tcp", access="public"), fresh_address(), fresh_address()
+    wait_until(lambda: shouts(port, fresh_address()), 30, "the program")
+    answers = [shouts(port, here) for _ in range(12)]
+    assert answers[0] and not answers[-1], answers
+    lines = lines_from(host.server, here)
+    assert len(lines) == len(answers)
+    for line in lines:
+        assert (line["operation"], line["class"], line["target"], line["workspace"]) == ("TCP (port)", "proxy", "9000", "default")
+        assert line["sandboxId"] == host.get()["metadata"]["id"]
+    assert {None, "RATE_LIMITED"} <= {line.get("error") for line in lines}  # one before may not be over yet
+    with socket.create_connection(("127.0.0.1", port.host_port), 60, (other, 0)) as sock:  # and as streams
+        sock.sendall(b"x")
+        assert sock.recv(1) == b"X" and not shouts(port, other)
+    assert {line.get("error") for line in lines_from(host.server, other)} == {None, "TOO_MANY_STREAMS"}
+    wait_until(lambda: shouts(port, other), 30, "a place for a stream")
+    port.delete()

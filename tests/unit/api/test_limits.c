@@ -197,13 +197,39 @@ static void test_workspaces(void **state)
     limits_release(&limits);
 }
 
+/* A connection of bytes is an address, here and in its workspace. */
+static void test_connections(void **state)
+{
+    static const char *const here = "192.0.2.1:1", *const there = "192.0.2.2:1";
+    struct limits limits;
+    struct limits_config c;
+    struct error err = {0};
+    assert_int_equal(limits_config_parse("proxy=1:3,address=1:5", "", &c, &err), 0);
+    limits_init(&limits, &c);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(limits_admit_connection(&limits, here, "red", &err), 0);
+    assert_int_equal(limits_admit_connection(&limits, here, "red", &err), -1);
+    assert_int_equal(err.code, ERROR_RATE_LIMITED);
+    assert_non_null(strstr(err.message, "(proxy)"));
+    assert_int_equal(limits_admit_connection(&limits, here, "red", &err), -1);
+    assert_int_equal(limits_admit_connection(&limits, here, "red", &err), -1);
+    assert_non_null(strstr(err.message, "(address)"));
+    assert_int_equal(limits_set_workspace(&limits, "blue", "proxy=1:1", "", &err), 0);
+    assert_int_equal(limits_admit_connection(&limits, there, "blue", &err), 0);
+    assert_int_equal(limits_admit_connection(&limits, there, "blue", &err), -1);
+    assert_int_equal(limits_admit_connection(&limits, there, "red", &err), 0);
+    for (int i = 0; i < 20; i++) /* who is on this machine is not counted */
+        assert_int_equal(limits_admit_connection(&limits, "127.0.0.1:1", "red", &err), 0);
+    limits_release(&limits);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_config),     cmocka_unit_test(test_wrong_config),
         cmocka_unit_test(test_callers),    cmocka_unit_test(test_who_counts),
         cmocka_unit_test(test_streams),    cmocka_unit_test(test_lines),
-        cmocka_unit_test(test_workspaces),
+        cmocka_unit_test(test_workspaces), cmocka_unit_test(test_connections),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "loop/address.h"
 #include "loop/co.h"
 #include "loop/net.h"
 
@@ -248,14 +249,34 @@ static void pump_moves_exactly(void **state)
     run(*state, pumps);
 }
 
+static void addresses_are_written_as_they_are_read(void **state)
+{
+    static const char *const texts[] = {"127.0.0.1:7070", "[::1]:1", "[2001:db8::7]:65535"};
+    char text[SOCKET_ADDRESS_TEXT_SIZE];
+    struct socket_address address;
+    struct error err;
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+        assert_int_equal(socket_address_parse(texts[i], &address, &err), 0);
+        socket_address_text(&address, text);
+        assert_string_equal(text, texts[i]);
+    }
+    assert_int_equal(socket_address_parse("unix:/tmp/x", &address, &err), 0);
+    socket_address_text(&address, text);
+    assert_string_equal(text, "unix");
+}
+
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(addresses_are_checked),      TEST(nobody_listens),
-        TEST(tcp_reads_and_writes),       TEST(unix_reads_and_writes),
-        TEST(unix_socket_in_a_directory), TEST(pump_moves_exactly),
+        TEST(addresses_are_checked),
+        TEST(nobody_listens),
+        TEST(tcp_reads_and_writes),
+        TEST(unix_reads_and_writes),
+        TEST(unix_socket_in_a_directory),
+        TEST(pump_moves_exactly),
+        TEST(addresses_are_written_as_they_are_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
