@@ -105,6 +105,21 @@ def test_what_is_never_limited(limited):
         assert limited.request("GET", "/health", headers={"Authorization": None}).status == 200
 
 
+def test_whether_a_sandbox_is_well_is_a_question_like_others(limited):
+    """It asks its agent. Blaxel's with a key, Scalebox's with the sandbox's token."""
+    space = Workspace(limited)
+    key = space.key("write")
+    space.create("asked")
+    refused = until_refused(lambda: call(limited, "GET", f"/{space.name}/sandboxes/asked/health", key))[-1]
+    check_fields(refused, "read")
+    made = call(limited, "POST", "/v1/sandboxes", body={"template": "base"}, headers={"X-API-KEY": space.key("write")})
+    assert made.status == 201, made
+    token = {"X-Access-Token": made.json()["data"]["envd_access_token"]}
+    refused = until_refused(lambda: call(limited, "GET", "/health", headers=token))[-1]
+    check_fields(refused, "read")
+    space.delete()
+
+
 def test_limits_are_shown(limited):
     space = Workspace(limited)
     key = space.key("read")

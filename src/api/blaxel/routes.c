@@ -55,7 +55,7 @@ const struct route preview_routes[] = {
 };
 
 const struct route blaxel_box_routes[] = {
-    IN_BOX("GET",    "/health",             SCOPE_READ | CLASS_FREE,  box_health),
+    IN_BOX("GET",    "/health",             SCOPE_READ,  box_health),
 
     /* Before /filesystem/{path*}: a directory /tree of the sandbox is /filesystem//tree. */
     IN_BOX("GET",    "/filesystem/tree/{path*}", SCOPE_READ | CLASS_FILES,  box_tree_get),

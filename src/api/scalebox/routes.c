@@ -35,7 +35,7 @@ const struct route scalebox_routes[] = {
 
 /* Who comes here has a sandbox's token, or a signed address, and no key: each handler asks for it. */
 const struct route scalebox_box_routes[] = {
-    ROUTE("GET",    "/health",                                  SCOPE_PUBLIC | CLASS_FREE, scalebox_health),
+    ROUTE("GET",    "/health",                                  SCOPE_PUBLIC, scalebox_health),
     ROUTE("POST",   "/upload",                                  SCOPE_PUBLIC | CLASS_FILES, scalebox_upload),
     ROUTE("GET",    "/download/{path*}",                        SCOPE_PUBLIC | CLASS_FILES, scalebox_download),
     ROUTE("POST",   "/sandboxagent.Filesystem/{method}",        SCOPE_PUBLIC | CLASS_FILES, scalebox_filesystem),

@@ -89,6 +89,22 @@ static void test_classes(void **state)
     assert_string_equal(route_class_name(ROUTE_CLASS_FREE), "free");
 }
 
+/* What is never limited is the server's own, and asks nothing of a sandbox. */
+static void test_nothing_of_a_sandbox_is_free(void **state)
+{
+    size_t free_rows = 0;
+    for (size_t d = 0; d < dialect_count; d++)
+        for (size_t i = 0; i < *dialects[d]->count; i++) {
+            const struct route *route = &dialects[d]->routes[i];
+            if (route_class(route) != ROUTE_CLASS_FREE)
+                continue;
+            free_rows++;
+            if (dialects[d] != &dialect_cella || strchr(route->path, '{') != NULL)
+                fail_msg("%s of %s is never limited", route->path, dialects[d]->name);
+        }
+    assert_int_equal(free_rows, 3);
+}
+
 static void test_default_is_no_reserved_name(void **state)
 {
     assert_false(workspace_is_reserved("default"));
@@ -104,6 +120,7 @@ int main(void)
         cmocka_unit_test(test_leading_parameters_are_workspaces),
         cmocka_unit_test(test_every_row_says_who_may),
         cmocka_unit_test(test_classes),
+        cmocka_unit_test(test_nothing_of_a_sandbox_is_free),
         cmocka_unit_test(test_default_is_no_reserved_name),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
