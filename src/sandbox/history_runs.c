@@ -125,7 +125,7 @@ struct look {
     struct co_cond ended;
 };
 
-static void look_soon(struct sandbox *sb);
+static void look_soon(struct sandbox *sb, const char *execution);
 
 static void look_drop(struct look *look)
 {
@@ -155,7 +155,7 @@ static void look(void *arg)
     look_drop(l);
     /* Those that ended while it looked: it may have been too early for them. */
     if (sb->history->settled && sb->history->ended.count > 0)
-        look_soon(sb);
+        look_soon(sb, sb->history->ended.ids[0]);
     sandbox_drop(sb);
     if (--s->drivers == 0)
         co_cond_wake_all(&s->idle);
@@ -186,13 +186,12 @@ static void start_look(struct sandbox *sb, const char *execution, bool soon)
     look_drop(l);
 }
 
-/* For the oldest of those that have ended, unless one is about to begin, or it makes no sense yet.
- */
-static void look_soon(struct sandbox *sb)
+/* For one of those that have ended, unless a look is about to begin, or makes no sense yet. */
+static void look_soon(struct sandbox *sb, const char *execution)
 {
     const struct sandbox_history *h = sb->history;
     if (!h->waiting && loop_now(sb->owner->loop) >= h->not_before_ms)
-        start_look(sb, h->ended.ids[0], true);
+        start_look(sb, execution, true);
 }
 
 bool history_is_looking(const struct sandbox *sb)
@@ -245,7 +244,7 @@ void history_run_ended(struct sandbox *sb, const char *execution, bool dirty)
         start_look(sb, execution, false);
     } else {
         add_ended(sb, execution);
-        look_soon(sb);
+        look_soon(sb, execution);
     }
 }
 
@@ -259,7 +258,7 @@ void history_run_over(struct sandbox *sb, const char *execution, bool dirty)
         snprintf(h->unseen, sizeof(h->unseen), "%s", execution);
     } else {
         add_ended(sb, execution);
-        look_soon(sb);
+        look_soon(sb, execution);
     }
 }
 
