@@ -11,6 +11,7 @@ import pytest
 
 import cella_procs
 import e2b_box
+from cella_exec import ExecSocket
 from cella_server import wait_until
 from cella_websocket import Terminal
 
@@ -70,6 +71,11 @@ def of_blaxels_client(server, box):
     return answer.json()["executionId"]
 
 
+def of_a_websocket(server, box):
+    end, _, _ = ExecSocket(server, box.name).run("a", "echo 1 > way")
+    return end["executionId"]
+
+
 def of_a_terminal(server, box):
     terminal = Terminal(server, box.name)
     try:
@@ -79,7 +85,7 @@ def of_a_terminal(server, box):
         terminal.close()
 
 
-@pytest.mark.parametrize("way", [of_a_command, of_a_stream, of_what_nobody_waits_for, of_python, of_blaxels_client,
+@pytest.mark.parametrize("way", [of_a_command, of_a_stream, of_what_nobody_waits_for, of_python, of_blaxels_client, of_a_websocket,
                                  of_a_terminal])
 def test_what_it_changed_is_there_when_its_end_is_told(server, box, way):
     execution = way(server, box)
