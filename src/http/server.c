@@ -10,7 +10,6 @@
 
 #include "http/server.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -24,11 +23,11 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "http/conn.h"
+#include "loop/address.h"
 
 enum {
     ACCEPT_BATCH = 64,     /* accepted before others get their turn */
     ACCEPT_PAUSE_MS = 100, /* when descriptors have run out */
-    PEER_SIZE = INET6_ADDRSTRLEN + 9,
 };
 
 struct listener {
@@ -134,21 +133,6 @@ const char *server_date(struct http_server *server)
 
 /* --- accepting --- */
 
-static void peer_name(const struct sockaddr_storage *peer, char *text, size_t size)
-{
-    char host[INET6_ADDRSTRLEN] = "";
-    if (peer->ss_family == AF_INET) {
-        const struct sockaddr_in *in = (const struct sockaddr_in *)peer;
-        inet_ntop(AF_INET, &in->sin_addr, host, sizeof(host));
-        snprintf(text, size, "%s:%u", host, ntohs(in->sin_port));
-    } else if (peer->ss_family == AF_INET6) {
-        const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)peer;
-        inet_ntop(AF_INET6, &in6->sin6_addr, host, sizeof(host));
-        snprintf(text, size, "[%s]:%u", host, ntohs(in6->sin6_port));
-    } else
-        snprintf(text, size, "unix");
-}
-
 static bool is_full(const struct http_server *server)
 {
     return server->conn_count >= server->limits.connections_max;
@@ -183,10 +167,8 @@ void server_has_room(struct http_server *server)
 static int accept_one(struct listener *l)
 {
     struct http_server *server = l->server;
-    struct sockaddr_storage peer = {0};
-    socklen_t len = sizeof(peer);
-    _cleanup_fd_ int fd =
-        accept4(l->fd, (struct sockaddr *)&peer, &len, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    struct socket_address peer = {.len = sizeof(peer.as)};
+    _cleanup_fd_ int fd = accept4(l->fd, &peer.as.any, &peer.len, SOCK_CLOEXEC | SOCK_NONBLOCK);
     if (fd < 0) {
         if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS) {
             log_warn("accepting connections pauses: %m");
@@ -197,14 +179,15 @@ static int accept_one(struct listener *l)
     }
     if (is_full(server) && server->idle != NULL)
         conn_give_way(server->idle);
-    if (peer.ss_family == AF_INET || peer.ss_family == AF_INET6) {
+    bool local = peer.as.any.sa_family == AF_UNIX;
+    if (!local) {
         int on = 1;
         setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
     }
-    char name[PEER_SIZE];
-    peer_name(&peer, name, sizeof(name));
+    char name[SOCKET_ADDRESS_TEXT_SIZE];
+    socket_address_text(&peer, name);
     struct error err;
-    if (conn_open(server, fd, name, peer.ss_family != AF_UNIX, &err) != 0) {
+    if (conn_open(server, fd, name, !local, &err) != 0) {
         log_warn("a connection from %s was dropped: %s", name, err.message);
         return 1;
     }
