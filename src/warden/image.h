@@ -11,7 +11,9 @@
  */
 
 #include <stdbool.h>
+#include <stdint.h>
 
+#include "base/buf.h"
 #include "base/error.h"
 
 #define IMAGE_HOST "host"
@@ -28,6 +30,19 @@ int image_host_open(struct image *image, int store_fd, bool sole, struct error *
 void image_close(struct image *image);
 
 /* For the parts of image_host. */
-int image_skel_make(int target_fd, struct error *err);           /* image_skel.c */
-int image_mask_make(int usr_fd, int mask_fd, struct error *err); /* image_mask.c */
-extern const char *const image_skel_patterns[];                  /* of /etc; NULL at the end */
+
+/* image_skel.c: the fresh root. */
+int image_skel_make(int target_fd, struct error *err);
+extern const char *const image_skel_patterns[]; /* of /etc; NULL at the end */
+
+/* image_mask.c: `hidden` are paths below /usr, each with its NUL. */
+#define IMAGE_HIDDEN_MAX ((size_t)32 << 20)
+int image_mask_find(int usr_fd, struct buf *hidden, struct error *err);
+int image_mask_make(int usr_fd, int mask_fd, const struct buf *hidden, struct error *err);
+
+/* image_cache.c: the hidden paths of a machine in the state that `stamp` names, shared by all
+ * servers of the machine. Loading says whether there were any, and leaves `hidden` empty if not;
+ * without a place to save to, nothing is saved. */
+bool image_cache_load(const char *folder, uint64_t stamp, struct buf *hidden);
+void image_cache_save(const char *folder, uint64_t stamp, const struct buf *hidden);
+#define IMAGE_CACHE_DIR "/var/cache/cella"

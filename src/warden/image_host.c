@@ -3,7 +3,8 @@
 /*
  * The `host` image needs no download: the machine's /usr below, a fresh root above. Walking /usr
  * for what must be hidden takes half a second on a big machine, so the result is kept under the
- * name of a stamp of everything that it was made from.
+ * name of a stamp of everything that it was made from: the image in the data folder, and the list
+ * of hidden paths for every other server of the machine (image_cache.c).
  */
 
 #include "warden/image.h"
@@ -94,7 +95,18 @@ static int make_part(int generation, const char *name, int *ret_fd, struct error
     return dir_open_at(generation, name, ret_fd, err);
 }
 
-static int fill_generation(int store, const char *temp, struct error *err)
+static int make_mask(int usr, int mask, uint64_t stamp, struct error *err)
+{
+    _cleanup_buf_ struct buf hidden = BUF_INIT(IMAGE_HIDDEN_MAX);
+    if (!image_cache_load(IMAGE_CACHE_DIR, stamp, &hidden)) {
+        if (image_mask_find(usr, &hidden, err) < 0)
+            return -1;
+        image_cache_save(IMAGE_CACHE_DIR, stamp, &hidden);
+    }
+    return image_mask_make(usr, mask, &hidden, err);
+}
+
+static int fill_generation(int store, const char *temp, uint64_t stamp, struct error *err)
 {
     _cleanup_fd_ int generation = -1, root = -1, mask = -1, usr = -1;
     if (tree_remove_at(store, temp, err) < 0 || dir_make_at(store, temp, 0700, err) < 0 ||
@@ -105,10 +117,10 @@ static int fill_generation(int store, const char *temp, struct error *err)
         return -1;
     if (image_skel_make(root, err) < 0)
         return -1;
-    return image_mask_make(usr, mask, err);
+    return make_mask(usr, mask, stamp, err);
 }
 
-static int make_generation(int store, const char *name, struct error *err)
+static int make_generation(int store, const char *name, uint64_t stamp, struct error *err)
 {
     char temp[GENERATION_NAME_SIZE + 8];
     struct stat st;
@@ -116,7 +128,7 @@ static int make_generation(int store, const char *name, struct error *err)
         return 0;
     snprintf(temp, sizeof(temp), "%s.new", name);
     mode_t mask = umask(0); /* the tables say which modes are meant */
-    int r = fill_generation(store, temp, err);
+    int r = fill_generation(store, temp, stamp, err);
     umask(mask);
     if (r < 0) {
         tree_remove_at(store, temp, NULL);
@@ -155,7 +167,8 @@ int image_host_open(struct image *image, int store_fd, bool sole, struct error *
         dir_open_at(store_fd, IMAGE_HOST, &host, err) < 0)
         return error_prefix(err, "image host");
     snprintf(name, sizeof(name), "%016" PRIx64, stamp);
-    if (make_generation(host, name, err) < 0 || dir_open_at(host, name, &generation, err) < 0)
+    if (make_generation(host, name, stamp, err) < 0 ||
+        dir_open_at(host, name, &generation, err) < 0)
         return error_prefix(err, "image host");
     if (sole)
         dir_each(host, ".", remove_if_other, name, NULL);

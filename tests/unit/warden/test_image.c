@@ -20,6 +20,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
 #include "warden/files.h"
 
 struct tree {
@@ -78,6 +79,14 @@ static bool is_whiteout(int dirfd, const char *path)
            st.st_rdev == makedev(0, 0);
 }
 
+static int make_mask(int usr, int mask, struct error *err)
+{
+    _cleanup_buf_ struct buf hidden = BUF_INIT(IMAGE_HIDDEN_MAX);
+    if (image_mask_find(usr, &hidden, err) < 0)
+        return -1;
+    return image_mask_make(usr, mask, &hidden, err);
+}
+
 static void hides_what_is_not_everybodys(void **state)
 {
     const struct tree *tree = *state;
@@ -95,7 +104,7 @@ static void hides_what_is_not_everybodys(void **state)
     add(tree->usr, "closed/readable", 0644);
     add_dir(tree->usr, "unsearchable", 0754);
     assert_int_equal(symlinkat("/etc/shadow", tree->usr, "bin/link"), 0);
-    assert_int_equal(image_mask_make(tree->usr, tree->mask, &err), 0);
+    assert_int_equal(make_mask(tree->usr, tree->mask, &err), 0);
 
     assert_true(is_whiteout(tree->mask, "bin/secret"));
     assert_true(is_whiteout(tree->mask, "bin/deep/key"));
@@ -141,7 +150,7 @@ static void what_goes_meanwhile_is_no_failure(void **state)
     for (int i = 0; i < ROUNDS && failed == 0; i++) {
         int fd = -1;
         failed |= mkdirat(tree->mask, "round", 0755) | dir_open_at(tree->mask, "round", &fd, &err) |
-                  image_mask_make(tree->usr, fd, &err);
+                  make_mask(tree->usr, fd, &err);
         failed |= !is_whiteout(fd, "secret");
         failed |= close(fd) | tree_remove_at(tree->mask, "round", &err);
     }
@@ -185,12 +194,52 @@ static void the_root_has_what_it_needs(void **state)
     assert_int_equal(fstatat(tree->mask, "etc/machine-id", &st, 0), -1);
 }
 
+/* --- the list that servers share --- */
+
+static void change_byte(const struct tree *tree, off_t at)
+{
+    char path[100], byte;
+    snprintf(path, sizeof(path), "%s/host-image-hidden", tree->dir);
+    int fd = open(path, O_RDWR | O_CLOEXEC);
+    assert_true(fd >= 0);
+    assert_int_equal(pread(fd, &byte, 1, at), 1);
+    byte ^= 1;
+    assert_int_equal(pwrite(fd, &byte, 1, at), 1);
+    close(fd);
+}
+
+static void a_list_is_found_again(void **state)
+{
+    enum { STAMP = 7 };
+    static const char paths[] = "bin/secret\0lib/key";
+    const struct tree *tree = *state;
+    _cleanup_buf_ struct buf list = BUF_INIT(1000), got = BUF_INIT(1000), small = BUF_INIT(3);
+    if (tree == NULL)
+        skip();
+    assert_false(image_cache_load(tree->dir, STAMP, &got));
+    buf_add(&list, paths, sizeof(paths));
+    image_cache_save(tree->dir, STAMP, &list);
+    assert_true(image_cache_load(tree->dir, STAMP, &got));
+    assert_int_equal(got.len, sizeof(paths));
+    assert_memory_equal(got.data, paths, sizeof(paths));
+    buf_clear(&got);
+    assert_false(image_cache_load(tree->dir, STAMP + 1, &got));
+    assert_false(image_cache_load(tree->dir, STAMP, &small));
+    change_byte(tree, 24 + 4); /* behind the header */
+    assert_false(image_cache_load(tree->dir, STAMP, &got));
+    assert_int_equal(got.len, 0);
+    change_byte(tree, 24 + 4);
+    assert_int_equal(chmod(tree->dir, 0777), 0); /* anybody could have put it there */
+    assert_false(image_cache_load(tree->dir, STAMP, &got));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(hides_what_is_not_everybodys, set_up, tear_down),
         cmocka_unit_test_setup_teardown(what_goes_meanwhile_is_no_failure, set_up, tear_down),
         cmocka_unit_test_setup_teardown(the_root_has_what_it_needs, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_list_is_found_again, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
