@@ -39,27 +39,35 @@ run:
 test:
 	@scripts/install-deps test
 	@scripts/build $(BUILD)
-	@scripts/build build-asan -Db_sanitize=address,undefined -Db_lundef=false
+	@scripts/build-sanitized build-clang
 	@scripts/make-user cella
-	@$(SUDO) tests/run --build $(BUILD) --asan build-asan $(ARGS)
+	@$(SUDO) tests/run --build $(BUILD) --asan build-clang $(ARGS)
+
+## check: what a change can break, in about a minute: format, layers, its unit and integration tests (BASE=HEAD)
+.PHONY: check
+check:
+	@scripts/install-deps test
+	@scripts/build $(BUILD)
+	@scripts/make-user cella
+	@$(SUDO) tests/check --build $(BUILD) $(if $(BASE),--base $(BASE)) $(ARGS)
 
 ## bench: measure against the floor and against Docker; prints a Markdown table
 .PHONY: bench
 bench:
 	@scripts/install-deps bench
-	@scripts/build build-bench --buildtype=release
+	@scripts/build $(BUILD)
 	@scripts/make-user cella
-	@$(SUDO) bench/run --build build-bench $(ARGS)
+	@$(SUDO) bench/run --build $(BUILD) $(ARGS)
 
 ## load: a minute of mixed traffic against a server of its own; prints a table (ARGS="--seconds 10")
 .PHONY: load
 load:
 	@scripts/install-deps test
-	@scripts/build build-bench --buildtype=release
+	@scripts/build $(BUILD)
 	@scripts/make-user cella
-	@$(SUDO) tests/load --build build-bench $(ARGS)
+	@$(SUDO) tests/load --build $(BUILD) $(ARGS)
 
-## lint: formatting, static analysis, layers, banned functions, warnings of a second compiler
+## lint: formatting, static analysis, layers, banned functions, warnings of two compilers
 .PHONY: lint
 lint:
 	@scripts/install-deps lint
@@ -73,4 +81,4 @@ install: build
 ## clean: remove what was built
 .PHONY: clean
 clean:
-	rm -rf build build-asan build-bench build-clang
+	rm -rf build build-clang

@@ -18,6 +18,7 @@
 #include "base/cleanup.h"
 #include "base/limits.h"
 #include "base/names.h"
+#include "json/json.h"
 
 #define OWN_ISSUER "cella" /* auth/token.c signs as this */
 
@@ -128,7 +129,7 @@ static int read_map(struct arena *arena, yyjson_val *object, const char *where, 
     if (size > JWT_MAPPED_MAX)
         return error_set(err, ERROR_INVALID_ARGUMENT, "%s.%s has more than %d rows", where, name,
                          JWT_MAPPED_MAX);
-    yyjson_obj_foreach(object, i, count, key, value)
+    json_obj_foreach(object, i, count, key, value)
     {
         if (!is_text(key) || !is_text(value))
             return error_set(err, ERROR_INVALID_ARGUMENT, "%s.%s: a row is not text to text", where,

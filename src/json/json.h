@@ -21,6 +21,12 @@
 #include "base/error.h"
 #include "base/slice.h"
 
+/* yyjson_obj_foreach() for an object that may be absent: the original adds to the null pointer,
+ * which UBSan refuses. */
+#define json_obj_foreach(object, index, count, key, value)                                         \
+    if ((object) != NULL)                                                                          \
+    yyjson_obj_foreach(object, index, count, key, value)
+
 /* Parses text (INVALID_JSON with line and column; at most JSON_DEPTH_MAX deep; no trailing bytes,
  * no duplicate keys). The document lives until the arena goes. */
 int json_parse(struct arena *arena, struct slice text, yyjson_val **ret_root, struct error *err);

@@ -11,8 +11,11 @@ from cella_server import Server, bin_dir
 from network_inside import Box
 from world import World, WorldServer
 
-# A shell that runs this in the background has it ignore interrupts, and so everything started from here.
+# Whatever is ignored here is ignored by every program that is started from here. nohup ignores hangups,
+# and a shell has its background jobs ignore interrupts.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGQUIT, signal.SIG_DFL)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 def _requirements():

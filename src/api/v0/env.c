@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/limits.h"
+#include "json/json.h"
 
 static bool env_name_ok(struct slice name)
 {
@@ -62,7 +63,7 @@ static int measure(const struct pairs *pairs, yyjson_val *object, size_t *ret_by
     if (yyjson_obj_size(object) > pairs->count_max)
         return error_set(err, ERROR_INVALID_ARGUMENT, "%s holds more than %zu %s", pairs->where,
                          pairs->count_max, pairs->what);
-    yyjson_obj_foreach(object, idx, max, key, value)
+    json_obj_foreach(object, idx, max, key, value)
     {
         struct slice name = {yyjson_get_str(key), yyjson_get_len(key)};
         if (check_pair(pairs, name, value, err) < 0)
@@ -86,7 +87,7 @@ static int read_pairs(struct arena *arena, const struct pairs *pairs, yyjson_val
         return -1;
     char *list = arena_alloc(arena, bytes + 1);
     char *at = list;
-    yyjson_obj_foreach(object, idx, max, key, value)
+    json_obj_foreach(object, idx, max, key, value)
     {
         at = mempcpy(at, yyjson_get_str(key), yyjson_get_len(key));
         if (yyjson_is_str(value)) {

@@ -14,6 +14,7 @@
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/limits.h"
+#include "json/json.h"
 
 /* In answers only: what is there is sent back by those who change one thing of it. */
 static const char *const shown_only[] = {"capabilities", "enforcement"};
@@ -98,7 +99,7 @@ int security_from_json(struct arena *arena, const char *level, yyjson_val *optio
     struct trust_request request = {.level = level, .may_loosen = ret_request->may_loosen};
     yyjson_val *key, *value;
     size_t i, count;
-    yyjson_obj_foreach(options, i, count, key, value)
+    json_obj_foreach(options, i, count, key, value)
     {
         const char *name = yyjson_get_str(key);
         enum trust_option option = trust_find(name);
