@@ -73,6 +73,12 @@ lint:
 	@scripts/install-deps lint
 	@scripts/lint
 
+## fuzz: run the fuzz targets under libFuzzer with ASan and UBSan (ARGS="--seconds 600 http dns")
+.PHONY: fuzz
+fuzz:
+	@scripts/install-deps lint
+	@tests/fuzz/run $(ARGS)
+
 ## install: programs, man page, completion and systemd unit (PREFIX=/usr/local, DESTDIR=)
 .PHONY: install
 install: build
@@ -81,4 +87,4 @@ install: build
 ## clean: remove what was built
 .PHONY: clean
 clean:
-	rm -rf build build-clang
+	rm -rf build build-clang build-fuzz
