@@ -68,6 +68,7 @@ MESSAGES = {
     "EGRESS_DROP": (179, [(1, STR, "id")]),
     "EGRESS_KEEP": (180, [(1, STRV, "ids")]),
     "EGRESS_LOG_READ": (181, [(1, STR, "id"), (2, U64, "after"), (3, U64, "max")]),
+    "EGRESS_LOG_PULL": (183, [(1, U64, "after")]),
     "EGRESS_SECRETS": (190, [(1, STR, "id"), (2, STRV, "headers"), (3, STR, "ca_certificate"), (4, BYTES, "ca_key")]),
     "EGRESS_LOG_ENTRY": (182, [(1, U64, "sequence"), (2, U64, "first_ms"), (3, U64, "last_ms"),
                                (4, U64, "kind"), (5, U64, "verdict"), (6, STR, "name"),

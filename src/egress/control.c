@@ -125,13 +125,17 @@ static int take_log_read(struct request *r, const union message *m, struct error
     return done(r);
 }
 
+/* Answers as soon as there is an entry to give. An empty answer takes EGRESS_LOG_WAIT_MS, so that a
+ * collector that asks again at once costs nothing. */
 static int take_log_pull(struct request *r, const union message *m, struct error *err)
 {
+    struct loop *loop = r->egress->loop;
     struct log_changes *changes = &r->egress->guests.changes;
-    if (changes->last <= m->log_pull.after &&
-        co_cond_wait(r->egress->loop, &changes->more, EGRESS_LOG_WAIT_MS, err) != 0 &&
-        err->code != ERROR_TIMEOUT)
-        return -1;
+    int64_t until = loop_now(loop) + EGRESS_LOG_WAIT_MS;
+    while (!log_changes_has(changes, m->log_pull.after) && loop_now(loop) < until)
+        if (co_cond_wait(loop, &changes->more, until - loop_now(loop), err) != 0 &&
+            err->code != ERROR_TIMEOUT)
+            return -1;
     log_changes_read(changes, m->log_pull.after, EGRESS_LOG_PULL_MAX, write_entry, r);
     return done(r);
 }

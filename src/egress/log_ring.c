@@ -215,11 +215,16 @@ void log_ring_read(const struct log_ring *ring, uint64_t after, size_t max, log_
         tell(item_at(ring, from), each, ctx);
 }
 
+bool log_changes_has(const struct log_changes *changes, uint64_t after)
+{
+    return changes->newest != NULL && changes->newest->change > after;
+}
+
 void log_changes_read(const struct log_changes *changes, uint64_t after, size_t max, log_each *each,
                       void *ctx)
 {
     const struct log_item *item = changes->newest;
-    if (item == NULL || item->change <= after)
+    if (!log_changes_has(changes, after))
         return;
     while (item->before != NULL && item->before->change > after)
         item = item->before;

@@ -67,6 +67,9 @@ typedef void log_each(void *ctx, const struct egress_log_entry *entry);
 /* Calls `each` with the newest `max` of the entries behind `after`, the oldest first. */
 void log_ring_read(const struct log_ring *ring, uint64_t after, size_t max, log_each *each,
                    void *ctx);
+/* Whether any kept entry was changed after that change. `last` does not tell: the entries that it
+ * counted may be gone with their ring. */
+bool log_changes_has(const struct log_changes *changes, uint64_t after);
 /* The first `max` of those of all rings that were changed after that change, in this order. */
 void log_changes_read(const struct log_changes *changes, uint64_t after, size_t max, log_each *each,
                       void *ctx);

@@ -30,7 +30,8 @@ enum {
     RETRY_MS = 500,
     CALL_MS = 20 * 1000,
     WAIT_MS = 5 * 1000, /* for an egress process that is being restarted */
-    PAUSE_MS = 200,     /* between two questions, so that much that happens is one write */
+    PAUSE_MS = 200,     /* between two pulls: many events become one write, and no answer is
+                           followed by a pull at once, however quickly it came */
     LOOK_MS = 1000,     /* for a follower, should nobody wake it */
     WARN_EVERY_MS = 600 * 1000,
     NUMBERS_LEFT_OUT = 2 * EGRESS_LOG_MAX,
@@ -190,10 +191,12 @@ static int collect_once(struct sandboxes *s, struct channel *channel,
         channel_list(channel, &egress_log_pull_schema, &pull, &egress_log_entry_schema, arena,
                      EGRESS_LOG_PULL_MAX, collect, &collection, EGRESS_LOG_WAIT_MS + CALL_MS, err);
     arena_free(arena);
-    if (r < 0 || job->position.change == position->change)
-        return r;
-    *position = job->position;
-    keep(s, job);
+    if (r < 0)
+        return -1;
+    if (job->position.change != position->change) {
+        *position = job->position;
+        keep(s, job);
+    }
     return co_sleep(s->loop, PAUSE_MS, err);
 }
 

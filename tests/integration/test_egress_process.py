@@ -373,3 +373,17 @@ def test_hello_and_keep(place, egress):
     assert egress.control.call("EGRESS_HELLO")["sandboxes"] == 1
     assert other.log() == []
     guest.drop()
+
+
+def test_a_collector_gets_no_empty_answer_at_once(place, egress):
+    """Also when the newest events are gone with their sandbox: its next question would be answered as quickly."""
+    lost, other, name = egress.guest("allow=*.lost.example"), egress.guest("allow=*.kept.example"), place.name(WEB, under="kept.example")
+    assert lost.resolve(place.name(WEB, under="lost.example"))["answers"]
+    last = egress.control.call_many("EGRESS_LOG_PULL", after=0)[-1]["change"]
+    assert lost.resolve("refused.example")["rcode"] == REFUSED
+    lost.drop()
+    asked = egress.control.send("EGRESS_LOG_PULL", after=last)
+    assert other.resolve(name)["answers"]
+    answer, entry = egress.control.wait(asked)
+    assert answer == "EGRESS_LOG_ENTRY" and (entry["id"], entry["name"]) == (other.id, name)
+    assert egress.control.wait(asked)[0] == "OK"

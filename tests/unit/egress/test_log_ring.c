@@ -161,11 +161,15 @@ static void test_changes(void **state)
     assert_int_equal(seen.count, 2);
     assert_int_equal(seen.first, 1);
     assert_int_equal(seen.entry.open, 0);
+    assert_true(log_changes_has(&changes, had));
     had = changes.last;
+    assert_false(log_changes_has(&changes, had));
     log_ring_release(&two);
     assert_int_equal(read_changes(&changes, 0, 10).count, 1);
     assert_int_equal(read_changes(&changes, had, 10).count, 0);
+    assert_true(log_changes_has(&changes, 0));
     log_ring_release(&one);
+    assert_false(log_changes_has(&changes, 0)); /* though the last change has a higher number */
     assert_null(changes.oldest);
     assert_null(changes.newest);
 }
