@@ -55,6 +55,14 @@ def answers_are_as_described(contract):
         pytest.fail("\n".join(found), pytrace=False)
 
 
+@pytest.fixture(scope="module", autouse=True)
+def servers_are_idle():
+    """Servers that outlive a module have nothing left to do after it. Server.close() checks those of the module."""
+    yield
+    for instance in list(Server.running):
+        instance.check_idle()
+
+
 @pytest.fixture(scope="session")
 def server():
     """The server that most tests share. Leave nothing behind in it."""

@@ -15,6 +15,8 @@ import tempfile
 import time
 import urllib.parse
 
+import cella_idle
+
 # Deadlines are for machines of ordinary speed; an emulated one asks for more patience.
 PATIENCE = float(os.environ.get("CELLA_TEST_PATIENCE", "1"))
 START_DEADLINE = 30
@@ -50,6 +52,11 @@ def process_alive(pid):
     except (FileNotFoundError, ProcessLookupError):
         return False
     return stat.rsplit(")", 1)[1].split()[0] not in "ZX"
+
+
+def current_test():
+    """The test that pytest runs now, whatever phase of it; None outside of pytest."""
+    return os.environ.get("PYTEST_CURRENT_TEST", "").rpartition(" ")[0] or None
 
 
 class Answer:
@@ -178,6 +185,7 @@ class Server:
     """A running `cella server`: .url, .key, .data, .bin, and what to do with it."""
 
     contract = None  # what all answers are held against (api_contract.Contract), where tests set one
+    running = []  # all servers that were started and not closed yet
 
     def __init__(self, *args, env=None, programs=None, prefix=(), data=None):
         self.bin = pathlib.Path(programs or bin_dir())
@@ -190,6 +198,8 @@ class Server:
         self.log_path = self.data.with_suffix(".log")
         self.process = None
         self.url = self.key = self.instance = None
+        self.test = current_test()
+        self.running.append(self)
         try:
             self.start()
         except BaseException:
@@ -249,6 +259,16 @@ class Server:
                     return int(status.parent.name)
         return None
 
+    def check_idle(self):
+        """Fails when a process of it uses CPU time although nobody asks it for anything."""
+
+        def processes():
+            found = {"cellad": self.pids().cellad, "warden": self.pids().warden, "egress": self.egress_pid()}
+            return {name: pid for name, pid in found.items() if pid}
+
+        if self.process.poll() is None and len(self._lines()) == 4:
+            cella_idle.check_idle(processes, cella_idle.SETTLE_DEADLINE * PATIENCE)
+
     def kill_egress(self):
         """Kills it, and waits until it is gone."""
         pid = wait_until(self.egress_pid, 30, "an egress process")
@@ -291,7 +311,14 @@ class Server:
         assert status == 0, f"exit status {status} after SIGTERM:\n{self.log()}"
 
     def close(self):
-        """Stops it, and proves that nothing is left."""
+        """Stops it, and proves that nothing is left. A server that several tests shared has to be idle before."""
+        try:
+            if self.test != current_test():
+                self.check_idle()
+        finally:
+            self._close()
+
+    def _close(self):
         try:
             if self.process.poll() is not None:
                 self.start()  # a crash test left it dead: only a server can clean up properly
@@ -355,6 +382,8 @@ class Server:
 
     def destroy(self):
         """The last resort, without proof: ends and removes whatever has this server's name on it."""
+        with contextlib.suppress(ValueError):
+            self.running.remove(self)
         if self.process is not None and self.process.poll() is None:
             self.process.kill()
             self.process.wait()
