@@ -1,10 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Clones. One is a new sandbox that is recorded with the id of its source, and forgets it when its
- * files are there: until then its driver's first step is the copy. A crash in between changes
- * nothing: the record still says what is to be done, and a copy that is there already is found
- * there. As long as a clone waits for its files its source is not deleted, whoever asked for that.
+ * Clones. A clone is a new sandbox whose record names its source until its files are on the disk:
+ * until then, copying them is its driver's first step. A crash in between changes nothing: the
+ * record still says what is to be done, and a copy that was finished is found.
+ *
+ * Two waits meet here. A clone waits until its source has files of its own, and a source that is
+ * deleted waits until its clones have theirs. They never form a cycle:
+ *
+ * - A sandbox without files of its own (a clone that is not copied yet) never waits for its clones.
+ *   When it is deleted, it passes them on to its own source: their files are the same.
+ * - A sandbox with files waits only for copies of these files, and such a copy waits for nobody.
+ *
+ * What makes this safe: a clone is recorded, or tried again, only while its source is not being
+ * deleted, with no wait between that check and the moment from which the source's deletion sees it.
  */
 
 #include "sandbox/sandbox.h"
@@ -139,51 +148,82 @@ int sandboxes_clone(struct sandboxes *s, const struct sandbox_clone *request, st
     row.security = trust_text(&security, arena);
     /* One that is named as its group's has its clone beside it. */
     const char *group = strchr(request->source, '/') != NULL ? source.group : NULL;
-    /* The check may have waited, and its source be gone. */
-    if (sandbox_find(s, request->workspace, source.id, err) == NULL)
-        return -1;
     return sandbox_add(s, group, &row, &event, arena, ret_info, err);
 }
 
-/* ---- the copy ---- */
+/* ---- the source ---- */
 
-static struct sandbox *find_source(const struct sandbox *sb)
+static struct sandbox *find_by_id(const struct sandboxes *s, const char *id)
 {
-    struct sandbox *source;
-    HASH_FIND(by_id, sb->owner->ids, sb->clone_of, strlen(sb->clone_of), source);
-    return source;
+    struct sandbox *sb;
+    HASH_FIND(by_id, s->ids, id, strlen(id), sb);
+    return sb;
 }
 
-/* A source that is being made has no files yet, or not all of them. */
-static int wait_for_source(struct sandbox *sb, struct sandbox *source, struct error *err)
+/* A clone that is not copied yet has no files; a sandbox that is created has none, or not all. */
+static bool gets_files(const struct sandbox *source)
 {
-    while (source->status == SANDBOX_CREATING && !source->gone && sb->goal != GOAL_DELETED)
-        if (co_cond_wait(sb->owner->loop, &source->changed, LOOK_MS, err) < 0 &&
-            err->code != ERROR_TIMEOUT)
-            return -1;
-    if (source->clone_of != NULL)
-        return error_set(err, ERROR_CONFLICT, "sandbox \"%s\", its source, never got its own files",
+    return !source->gone && source->goal != GOAL_DELETED &&
+           (source->clone_of != NULL || source->status == SANDBOX_CREATING);
+}
+
+int sandbox_check_source(struct sandboxes *s, const char *source_id, struct error *err)
+{
+    const struct sandbox *source = find_by_id(s, source_id);
+    if (source == NULL)
+        return error_set(err, ERROR_SANDBOX_NOT_FOUND, "the clone's source was deleted");
+    if (source->goal == GOAL_DELETED)
+        return error_set(err, ERROR_SANDBOX_NOT_FOUND, "sandbox \"%s\" is being deleted",
+                         source->name);
+    if (source->clone_of != NULL && source->status == SANDBOX_FAILED)
+        return error_set(err, ERROR_CONFLICT,
+                         "sandbox \"%s\" has no files: it is a clone that could not be copied; "
+                         "start it to try again",
                          source->name);
     return 0;
 }
 
+/* Waits until the source has its files. *ret_source is held; NULL: there is no such sandbox. */
+static int wait_for_source(struct sandbox *sb, struct sandbox **ret_source, struct error *err)
+{
+    for (;;) {
+        struct sandbox *source = find_by_id(sb->owner, sb->clone_of);
+        if (sb->goal == GOAL_DELETED || sb->owner->closing)
+            return error_set(err, ERROR_CANCELLED, "the clone is not wanted any more");
+        if (source != NULL && source->clone_of != NULL && source->status == SANDBOX_FAILED)
+            return error_set(err, ERROR_FILE_NOT_FOUND,
+                             "its source, sandbox \"%s\", is a clone that could not be copied",
+                             source->name);
+        if (source != NULL)
+            sandbox_hold(source);
+        /* One that is deleted before it has files passes its clones on in a moment. */
+        if (source == NULL || (!gets_files(source) && source->clone_of == NULL)) {
+            *ret_source = source;
+            return 0;
+        }
+        int r = co_cond_wait(sb->owner->loop, &source->changed, LOOK_MS, err);
+        sandbox_drop(source);
+        if (r < 0 && err->code != ERROR_TIMEOUT)
+            return -1;
+    }
+}
+
+/* ---- the copy ---- */
+
 int sandbox_copy_once(struct sandbox *sb, struct error *err)
 {
     struct provider *p = sb->owner->provider;
-    _cleanup_sandbox_ struct sandbox *source = find_source(sb);
-    if (source != NULL) {
-        sandbox_hold(source);
-        if (wait_for_source(sb, source, err) < 0)
-            return -1;
-    }
-    if (sb->goal == GOAL_DELETED || sb->owner->closing)
-        return error_set(err, ERROR_CANCELLED, "it is not wanted any more");
+    _cleanup_sandbox_ struct sandbox *source = NULL;
+    char source_id[SANDBOX_ID_LEN + 1];
+    if (wait_for_source(sb, &source, err) < 0)
+        return -1;
+    snprintf(source_id, sizeof(source_id), "%s", sb->clone_of);
     const struct warden_clone request = {.id = sb->id,
-                                         .source = sb->clone_of,
+                                         .source = source_id,
                                          .hostname = sb->name,
                                          .disk_bytes = sb->limits.disk_bytes};
     /* Before its files: what they have over it is what the clone has changed. */
-    history_inherit(sb, sb->clone_of);
+    history_inherit(sb, source_id);
     sb->copying = true;
     int r = p->ops->clone(p, &request, err);
     sb->copying = false;
@@ -191,21 +231,38 @@ int sandbox_copy_once(struct sandbox *sb, struct error *err)
         sb->given_up = false;
         return error_set(err, ERROR_CANCELLED, "the copy was given up");
     }
-    /* One that was never started has no files: its clone starts from its image, as it would. */
-    if (r < 0 && err->code == ERROR_FILE_NOT_FOUND && source != NULL &&
-        source->status == SANDBOX_STOPPED)
+    /* A source that was never started has no files: its clone starts from its image, as it would.
+     * A source that is being deleted keeps its files until this clone has its own. */
+    if (r < 0 && err->code == ERROR_FILE_NOT_FOUND && source != NULL && !source->gone)
         return 0;
     return r;
 }
 
+static void remove_copy(void *arg)
+{
+    struct sandbox *sb = arg;
+    struct sandboxes *s = sb->owner;
+    struct error ignored; /* whoever deletes the sandbox removes it again, and is told */
+    s->provider->ops->remove(s->provider, sb->id, &ignored);
+    sandbox_drop(sb);
+    if (--s->drivers == 0)
+        co_cond_wake_all(&s->idle);
+}
+
 void sandbox_give_up_copy(struct sandbox *sb)
 {
-    struct provider *p = sb->owner->provider;
-    struct error ignored;
+    struct sandboxes *s = sb->owner;
+    struct error err;
     if (!sb->copying)
         return;
     sb->given_up = true;
-    p->ops->remove(p, sb->id, &ignored);
+    sandbox_hold(sb);
+    s->drivers++;
+    if (co_spawn(s->loop, remove_copy, sb, NULL, &err) == 0)
+        return;
+    log_error("sandbox %s: ending its copy: %s", sb->id, err.message);
+    sandbox_drop(sb);
+    s->drivers--;
 }
 
 /* ---- sources ---- */
@@ -216,10 +273,23 @@ void sandbox_forget_source(struct sandbox *sb)
     free(steal_ptr(sb->clone_of));
 }
 
-static bool waits_for_files(const struct sandbox *sb)
+/* A clone whose driver is at work is one until the end of that, which records how it went. */
+static bool needs_source(const struct sandbox *sb)
 {
-    return sb->status == SANDBOX_CREATING || sb->status == SANDBOX_STARTING ||
-           sb->status == SANDBOX_STOPPING;
+    return sb->clone_of != NULL && sb->goal != GOAL_DELETED &&
+           (sb->driven || sb->status == SANDBOX_CREATING || sb->status == SANDBOX_STARTING ||
+            sb->status == SANDBOX_STOPPING);
+}
+
+/* Directly, or through others that have no files of their own yet. */
+static bool comes_from(const struct sandbox *sb, const struct sandbox *source)
+{
+    while (sb != NULL && sb->clone_of != NULL) {
+        if (strcmp(sb->clone_of, source->id) == 0)
+            return true;
+        sb = find_by_id(source->owner, sb->clone_of);
+    }
+    return false;
 }
 
 static struct sandbox *find_clone(const struct sandbox *source, bool copying)
@@ -227,14 +297,43 @@ static struct sandbox *find_clone(const struct sandbox *source, bool copying)
     if (source->owner->clones == 0)
         return NULL;
     for (struct sandbox *sb = source->owner->ids; sb != NULL; sb = sb->by_id.next)
-        if (sb->clone_of != NULL && (copying ? sb->copying : waits_for_files(sb)) &&
-            strcmp(sb->clone_of, source->id) == 0)
+        if (copying ? sb->copying && sb->clone_of != NULL && strcmp(sb->clone_of, source->id) == 0
+                    : needs_source(sb) && comes_from(sb, source))
             return sb;
     return NULL;
 }
 
+static struct sandbox *find_direct_clone(const struct sandbox *source)
+{
+    struct sandbox *sb = source->owner->clones == 0 ? NULL : source->owner->ids;
+    while (sb != NULL && (sb->clone_of == NULL || strcmp(sb->clone_of, source->id) != 0))
+        sb = sb->by_id.next;
+    return sb;
+}
+
+int sandbox_pass_clones_on(struct sandbox *source, struct error *err)
+{
+    struct sandbox *sb;
+    while (source->clone_of != NULL && (sb = find_direct_clone(source)) != NULL) {
+        char *next = strdup(source->clone_of);
+        if (next == NULL)
+            return error_sys(err, "passing a clone on");
+        free(sb->clone_of);
+        sb->clone_of = next;
+        co_cond_wake_all(&source->changed);
+        sandbox_hold(sb);
+        int r = sandbox_save(sb, false, err);
+        sandbox_drop(sb);
+        if (r < 0)
+            return -1;
+    }
+    return 0;
+}
+
 int sandbox_wait_for_clones(struct sandbox *source, bool copying, struct error *err)
 {
+    if (source->clone_of != NULL)
+        return 0; /* it has no files that anybody could wait for */
     for (;;) {
         _cleanup_sandbox_ struct sandbox *sb = find_clone(source, copying);
         if (sb == NULL)

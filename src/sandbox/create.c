@@ -110,11 +110,12 @@ static int check_quota(const struct sandboxes *s, const char *workspace, struct 
                      workspace, count);
 }
 
-/* Nothing waits from the check of the external id to the end. */
+/* Nothing waits from the first check to the end. */
 static struct sandbox *insert(struct sandboxes *s, const struct group *group,
                               struct store_sandbox *row, struct error *err)
 {
     if (check_room(group, err) < 0 || check_quota(s, row->workspace, err) < 0 ||
+        (row->clone_of != NULL && sandbox_check_source(s, row->clone_of, err) < 0) ||
         sandbox_check_external(s, row->workspace, row->external_id, NULL, err) < 0)
         return NULL;
     row->created_ms = row->updated_ms = birth_time(s);

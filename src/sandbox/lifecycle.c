@@ -269,7 +269,7 @@ static void drive_delete(struct sandbox *sb)
 {
     struct error err;
     sandbox_note(sb, SANDBOX_LOG_INFO, "Deleting sandbox...");
-    if (sandbox_wait_for_clones(sb, false, &err) < 0 ||
+    if (sandbox_pass_clones_on(sb, &err) < 0 || sandbox_wait_for_clones(sb, false, &err) < 0 ||
         sandbox_with_patience(sb, remove_once, &err) < 0 ||
         store_delete_sandbox(sb->owner->store, sb->id, &err) < 0) {
         log_error("sandbox %s: delete failed: %s", sb->id, err.message);
@@ -377,9 +377,7 @@ void sandboxes_stop_all(struct sandboxes *s)
             sb = sb->by_id.next;
         if (sb == NULL)
             break;
-        sandbox_hold(sb);
         sandbox_give_up_copy(sb);
-        sandbox_drop(sb);
     }
     pools_stop(s);
     while (s->drivers > 0)

@@ -390,10 +390,17 @@ int sandbox_claim(struct sandbox *sb, struct error *err);
 void sandbox_forget_source(struct sandbox *sb);
 /* Gives a clone its files. */
 int sandbox_copy_once(struct sandbox *sb, struct error *err);
-/* Ends the copy under way, if there is one, and has what it made removed. */
+/* Ends the copy under way, if there is one, and has what it made removed. Does not wait for that.
+ */
 void sandbox_give_up_copy(struct sandbox *sb);
+/* Whether a clone can be made of it now: SANDBOX_NOT_FOUND when it is gone or being deleted,
+ * CONFLICT when it is a clone that could not be copied. Nothing waits in here. */
+int sandbox_check_source(struct sandboxes *s, const char *source_id, struct error *err);
+/* It is deleted before it has files of its own: its clones become clones of its source, on record.
+ * One that has files keeps its clones. */
+int sandbox_pass_clones_on(struct sandbox *source, struct error *err);
 /* Waits until no clone needs this one's files any more; with `copying`, only until none is being
- * made right now. */
+ * copied right now. Nobody needs files that are not there: a clone without its own never waits. */
 int sandbox_wait_for_clones(struct sandbox *source, bool copying, struct error *err);
 
 /* update.c */

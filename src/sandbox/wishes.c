@@ -94,6 +94,18 @@ static int check_not_over(const struct sandbox *sb, struct error *err)
                      "sandbox \"%s\" is not started any more: %s (spec.lifecycle)", sb->name, why);
 }
 
+/* A clone that could not be copied is copied again, which takes its source. */
+static int check_copy(const struct sandbox *sb, struct error *err)
+{
+    struct error why;
+    if (sb->clone_of == NULL || sb->status != SANDBOX_FAILED ||
+        sandbox_check_source(sb->owner, sb->clone_of, &why) == 0)
+        return 0;
+    return error_set(err, ERROR_CONFLICT,
+                     "sandbox \"%s\" is a clone that could not be copied, and cannot be now: %s",
+                     sandbox_path(sb), why.message);
+}
+
 static int record_wish(struct sandboxes *s, const char *workspace, const char *name,
                        const char *actor, const struct wish *wish, struct arena *arena,
                        struct sandbox_info *ret_info, struct error *err)
@@ -113,7 +125,7 @@ static int record_wish(struct sandboxes *s, const char *workspace, const char *n
         return error_set(err, wish->refusal, "sandbox \"%s\" is %s: %s", sandbox_path(sb),
                          sandbox_status_text(sb->status), wish->refusal_text);
     if (wish->goal == GOAL_RUNNING &&
-        (check_not_over(sb, err) < 0 ||
+        (check_not_over(sb, err) < 0 || check_copy(sb, err) < 0 ||
          pools_reserve(s, &sb->promise, PROMISE_ALL, &sb->limits, err) < 0))
         return -1;
     set_wish(sb, actor, wish);

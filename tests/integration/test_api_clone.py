@@ -2,14 +2,17 @@
 """POST /v0/sandbox/{name}/clone: a full copy, of whatever state the source is in, with a life of its
 own."""
 
+import contextlib
 import json
+import os
 import re
+import signal
 import uuid
 
 import pytest
 
 from cella_server import wait_until
-from clones import IN_STEP, clone, deleting, furnish, steps, survey
+from clones import IN_STEP, clone, deleting, frozen_warden, furnish, steps, survey
 
 
 def unique(prefix="c"):
@@ -223,6 +226,61 @@ def test_the_source_may_be_deleted_at_once(server):
         assert copy.read("/workspace/f") == f"kept {number}".encode()
         source.wait_status("gone")
         copy.delete()
+
+
+def test_a_source_is_deleted_before_it_has_files(server, sandbox):
+    """A clone of a clone waits for a source that is deleted before it is copied: it gets the files that the source would have got."""
+    sandbox.write("/workspace/f", "kept")
+    with frozen_warden(server):
+        middle = clone(sandbox, wait=None)
+        last = clone(middle, wait=None)
+        assert server.request("DELETE", middle.base).status == 202
+    with deleting(last):
+        middle.wait_status("gone", deadline=15)
+        last.wait_status("running", deadline=15)
+        assert last.read("/workspace/f") == b"kept"
+
+
+def test_a_chain_of_sources_is_deleted_before_any_has_files(server):
+    """From both ends, the first source included."""
+    source = server.create()
+    source.write("/workspace/f", "kept")
+    with frozen_warden(server):
+        chain = [source]
+        for _ in range(5):
+            chain.append(clone(chain[-1], wait=None))
+        for number in (3, 1, 0, 4, 2):
+            assert server.request("DELETE", chain[number].base).status == 202
+    with deleting(chain[-1]):
+        for box in chain[:-1]:
+            box.wait_status("gone", deadline=15)
+        assert chain[-1].wait_status("running", deadline=15).read("/workspace/f") == b"kept"
+    assert server.leaks() == ""
+
+
+def test_a_source_is_deleted_while_it_is_created(server):
+    """It has nothing but its image: that is what its clone gets."""
+    with frozen_warden(server):
+        source = server.create(wait=False)
+        copy = clone(source, wait=None)
+        assert server.request("DELETE", source.base).status == 202
+    with deleting(copy):
+        source.wait_status("gone", deadline=15)
+        assert copy.wait_status("running", deadline=15).run("ls -A /workspace") == ""
+
+
+def test_a_source_is_deleted_while_its_clone_waits_for_a_name(server, sandbox):
+    """The source is there when the request is checked, and not any more when the name is free."""
+    with frozen_warden(server), contextlib.closing(server.connection()) as connection:
+        holder = server.create(wait=False)
+        assert server.request("DELETE", holder.base).status == 202
+        connection.request("POST", f"{sandbox.base}/clone", json.dumps({"name": holder.name}), {
+            "Authorization": f"Bearer {server.key}", "Content-Type": "application/json"})
+        assert server.request("DELETE", sandbox.base).status == 202
+        os.kill(server.pids().warden, signal.SIGCONT)
+        answer = connection.getresponse()
+        assert (answer.status, json.loads(answer.read())["error"]["code"]) == (404, "SANDBOX_NOT_FOUND")
+    sandbox.wait_status("gone")
 
 
 def test_a_clone_may_be_deleted_at_once(server, sandbox):

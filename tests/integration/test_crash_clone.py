@@ -9,7 +9,7 @@ import threading
 import pytest
 
 from cella_server import wait_until
-from clones import clone
+from clones import clone, frozen_warden
 
 VICTIMS = [("warden",), ("cellad",), ("cellad", "warden"), ("supervisor", "warden", "cellad")]
 
@@ -89,5 +89,27 @@ def test_a_server_that_is_stopped_goes_on_with_them_later(server_factory):
             copy.start()
         assert copy.run("ls /workspace | wc -l") == "600"
         copy.delete()
+    source.delete()
+    assert server.leaks() == ""
+
+
+def test_kill_9_while_a_source_passes_its_clones_on(server_factory):
+    """The deleted source's record still says where the files are, until its clone's record does."""
+    server = server_factory()
+    source = server.create()
+    source.write("/workspace/f", "kept")
+    for number in range(6):
+        with frozen_warden(server):
+            middle = clone(source, wait=None)
+            last = clone(middle, wait=None)
+            assert server.request("DELETE", middle.base).status == 202
+            if number % 2 == 0:
+                before = server.kill("cellad")
+        if number % 2 == 1:
+            before = server.kill("cellad")
+        server.wait_recovered(before, "cellad")
+        middle.wait_status("gone")
+        assert last.wait_status("running").read("/workspace/f") == b"kept"
+        last.delete()
     source.delete()
     assert server.leaks() == ""

@@ -4,6 +4,8 @@ files in step."""
 
 import contextlib
 import json
+import os
+import signal
 
 
 def clone(source, name=None, wait="running", **body):
@@ -23,6 +25,17 @@ def deleting(*boxes):
         for box in boxes:
             if box.status() not in (None, "deleting"):
                 box.delete()
+
+
+@contextlib.contextmanager
+def frozen_warden(server):
+    """Stops the warden for a moment: requests are accepted, and nothing that they ask for is done before the end."""
+    pid = server.pids().warden
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(pid, signal.SIGCONT)
 
 
 # One of everything that a writable layer can hold, overlayfs' own marks included: a renamed lower
