@@ -9,6 +9,7 @@
 #include "cli/client.h"
 
 #include <ctype.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +17,7 @@
 #include "base/cleanup.h"
 #include "base/layout.h"
 #include "base/limits.h"
+#include "cli/local_server.h"
 #include "http/client.h"
 #include "http/tls.h"
 #include "http/websocket.h"
@@ -135,6 +137,8 @@ static int explain_failure(const struct client *client, struct error *err)
 {
     if (client->spoke || err == NULL || err->code != ERROR_UNAVAILABLE)
         return error_prefix(err, "%s", client->settings->url);
+    if (client->settings->local && err->sys != EACCES)
+        return local_server_missing(client->settings->data, err);
     char why[ERROR_MESSAGE_MAX];
     snprintf(why, sizeof(why), "%s", err->message);
     return error_set(err, ERROR_UNAVAILABLE,
@@ -148,6 +152,11 @@ static int fill_call(const struct client *client, const char *method, const stru
                      struct http_header *headers, struct http_call *ret_call, struct error *err)
 {
     struct http_call call = *rest;
+    if (client->settings->no_server.code != ERROR_NONE) {
+        if (err != NULL)
+            *err = client->settings->no_server;
+        return -1;
+    }
     if (buf_check(target, "the request's target", err) < 0)
         return -1;
     call.method = method;

@@ -97,6 +97,10 @@ int verb_env(struct invocation *inv, int *ret_status, struct error *err)
     bool known = false;
     if (settings_find(inv->args, &settings, err) < 0)
         return -1;
+    if (settings.no_server.code != ERROR_NONE) {
+        *err = settings.no_server;
+        return -1;
+    }
     if (settings.key[0] == '\0')
         return error_set(err, ERROR_UNAUTHORIZED, "%s", settings.key_problem);
     if (strncmp(settings.url, "unix:", 5) == 0)

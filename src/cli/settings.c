@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Finding the server, so that on its own machine no command needs an option.
+ * Finds the server and the key, so that on the server's own machine no command needs an option.
  */
 
 #include "cli/settings.h"
@@ -19,6 +19,7 @@
 #include "base/cleanup.h"
 #include "base/layout.h"
 #include "cli/config.h"
+#include "cli/local_server.h"
 
 const char *settings_data(const struct args *args)
 {
@@ -49,12 +50,6 @@ static bool is_numeric(const char *host)
 {
     struct in6_addr address;
     return inet_pton(AF_INET, host, &address) == 1 || inet_pton(AF_INET6, host, &address) == 1;
-}
-
-static bool is_loopback(const struct settings *s)
-{
-    return strncmp(s->address, "127.", 4) == 0 || strncmp(s->address, "[::1]:", 6) == 0 ||
-           strncmp(s->address, "localhost:", 10) == 0 || strncmp(s->address, "unix:", 5) == 0;
 }
 
 /* A name's first address as a number. */
@@ -141,28 +136,7 @@ int settings_set_url(struct settings *s, const char *url, struct error *err)
     return 0;
 }
 
-/* --- what was given, and what the server left in its folder --- */
-
-/* The URL that a server of this data folder wrote down. */
-static bool url_of_data(const char *data, char out[URL_MAX])
-{
-    char text[URL_MAX + 128];
-    if (settings_read(data, LAYOUT_SERVER, text, sizeof(text), NULL) < 0)
-        return false;
-    /* Three pids come before it. */
-    char *line = text;
-    for (int i = 0; i < 3 && line != NULL; i++) {
-        line = strchr(line, '\n');
-        line = line == NULL ? NULL : line + 1;
-    }
-    if (line == NULL)
-        return false;
-    line[strcspn(line, "\n")] = '\0';
-    if (strstr(line, ":/") == NULL || strlen(line) >= URL_MAX)
-        return false;
-    memcpy(out, line, strlen(line) + 1);
-    return true;
-}
+/* --- what was given --- */
 
 static const char *first_set(const char *a, const char *b, const char *c)
 {
@@ -193,8 +167,10 @@ static const char *blaxel_url(char out[URL_MAX])
     return out;
 }
 
-static int find_key(const struct args *args, const struct config *config, bool may_use_file,
-                    struct settings *s, struct error *err)
+/* A key that was given by hand, or by `cella login` for this very URL. "" in s->key: there is none.
+ */
+static int find_given_key(const struct args *args, const struct config *config, struct settings *s,
+                          struct error *err)
 {
     const char *key = first_set(args_option(args, "api-key", NULL),
                                 variable("CELLA_API_KEY", "BL_API_KEY"), NULL);
@@ -204,13 +180,8 @@ static int find_key(const struct args *args, const struct config *config, bool m
                          strlen(key) >= KEY_MAX ? "too long" : "it holds a line break");
     if (key == NULL && logged_in)
         key = first_set(config->key, NULL, NULL);
-    struct error why;
     if (key != NULL)
         memcpy(s->key, key, strlen(key) + 1);
-    else if (!may_use_file)
-        snprintf(s->key_problem, sizeof(s->key_problem), "no key was given for %s", s->url);
-    else if (settings_read(s->data, LAYOUT_API_KEY, s->key, sizeof(s->key), &why) < 0)
-        snprintf(s->key_problem, sizeof(s->key_problem), "cannot read the key in %s", why.message);
     return 0;
 }
 
@@ -240,25 +211,122 @@ static const char *named_url(const struct args *args, char room[URL_MAX])
     return first_set(getenv("CELLA_URL"), blaxel_url(room), NULL);
 }
 
+/* --- the data folder's own server --- */
+
+/* Goes to the server by its socket, whatever its URL is. */
+static void use_socket(struct settings *s, const struct local_server *server)
+{
+    snprintf(s->address, sizeof(s->address), "%s", server->address);
+    s->tls = false;
+    s->local = true;
+}
+
+/* The URL that messages and the Host field say: addresses in answers are made of it, so it has to
+ * be the one that others can use. */
+static int take_local_url(struct settings *s, const struct local_server *server, struct error *err)
+{
+    if (server->url[0] != '\0')
+        return settings_set_url(s, server->url, err);
+    snprintf(s->url, sizeof(s->url), "unix:%.400s/%s", s->data, LAYOUT_API_SOCK);
+    snprintf(s->host, sizeof(s->host), "localhost");
+    return 0;
+}
+
+static void read_folder_key(struct settings *s)
+{
+    struct error why;
+    if (settings_read(s->data, LAYOUT_API_KEY, s->key, sizeof(s->key), &why) < 0)
+        snprintf(s->key_problem, sizeof(s->key_problem), "cannot read the key in %s", why.message);
+}
+
+/* Whether two addresses are the same one; "localhost" is 127.0.0.1 here. */
+static bool same_address(const char *a, const char *b)
+{
+    static const char name[] = "localhost:", number[] = "127.0.0.1:";
+    bool a_is_name = strncmp(a, name, sizeof(name) - 1) == 0,
+         b_is_name = strncmp(b, name, sizeof(name) - 1) == 0;
+    if (a_is_name == b_is_name)
+        return strcmp(a, b) == 0;
+    const char *named = (a_is_name ? a : b) + sizeof(name) - 1, *other = a_is_name ? b : a;
+    return strncmp(other, number, sizeof(number) - 1) == 0 &&
+           strcmp(other + sizeof(number) - 1, named) == 0;
+}
+
+/* Whether the address that was given is the one that this folder's server wrote down, or is its
+ * socket. */
+static bool names_local(const struct settings *s, const struct local_server *server)
+{
+    struct settings own = {.data = s->data};
+    char socket_url[SETTINGS_PATH_MAX];
+    snprintf(socket_url, sizeof(socket_url), "unix:%.4000s/%s", s->data, LAYOUT_API_SOCK);
+    if (strcmp(s->url, socket_url) == 0)
+        return true;
+    return settings_set_url(&own, server->url, NULL) == 0 && same_address(own.address, s->address);
+}
+
+/* An address was given, and no key: the folder's key is used if its server is meant. */
+static void try_folder_key(struct settings *s)
+{
+    struct local_server server;
+    char path[SETTINGS_PATH_MAX];
+    if (local_server_find(s->data, &server, NULL) == 0 && names_local(s, &server)) {
+        read_folder_key(s);
+        if (s->key[0] != '\0')
+            use_socket(s, &server);
+        return;
+    }
+    snprintf(path, sizeof(path), "%.4000s/%s", s->data, LAYOUT_API_KEY);
+    if (access(path, F_OK) < 0)
+        snprintf(s->key_problem, sizeof(s->key_problem), "no key was given for %.200s", s->url);
+    else
+        snprintf(s->key_problem, sizeof(s->key_problem),
+                 "no key was given for %.120s, and the one in %.120s is only sent to the server "
+                 "that runs there",
+                 s->url, path);
+}
+
+/* Without a server this is no error yet: what is wrong with the command line is said first. */
+static int find_local_server(const struct args *args, const struct config *config,
+                             struct settings *s, struct error *err)
+{
+    struct local_server server;
+    if (local_server_find(s->data, &server, &s->no_server) < 0)
+        return 0;
+    if (take_local_url(s, &server, err) < 0 || find_given_key(args, config, s, err) < 0)
+        return -1;
+    use_socket(s, &server);
+    if (s->key[0] == '\0')
+        read_folder_key(s);
+    return 0;
+}
+
+static int find_server(const struct args *args, const struct config *config, struct settings *s,
+                       struct error *err)
+{
+    char room[URL_MAX];
+    const char *url = named_url(args, room);
+    if (url == NULL && config->found)
+        url = config->url;
+    if (url == NULL)
+        return find_local_server(args, config, s, err);
+    if (settings_set_url(s, url, err) < 0 || find_given_key(args, config, s, err) < 0)
+        return -1;
+    /* `cella login` keeps what it finds for that address: it asks instead. */
+    if (s->key[0] == '\0' && args_word(args, "URL") == NULL)
+        try_folder_key(s);
+    return 0;
+}
+
 int settings_find(const struct args *args, struct settings *ret_settings, struct error *err)
 {
     struct settings s = {.data = settings_data(args)};
     struct config config = {.found = false};
-    char room[URL_MAX];
-    bool data_given = args_flag(args, "data");
-    bool data_named = data_given || first_set(getenv("CELLA_DATA"), NULL, NULL) != NULL;
-    const char *url = named_url(args, room);
+    bool data_named =
+        args_flag(args, "data") || first_set(getenv("CELLA_DATA"), NULL, NULL) != NULL;
     /* Who logs in is not held up by what an earlier login has left. */
     if (!data_named && args_word(args, "URL") == NULL && config_load(&config, err) < 0)
         return -1;
-    if (url == NULL && config.found)
-        url = config.url;
-    bool url_given = url != NULL;
-    if (url == NULL)
-        url = url_of_data(s.data, room) ? room : "http://" DEFAULT_LISTEN;
-    if (settings_set_url(&s, url, err) < 0 ||
-        find_key(args, &config, !url_given || data_given || is_loopback(&s), &s, err) < 0 ||
-        find_workspace(args, &config, &s, err) < 0)
+    if (find_server(args, &config, &s, err) < 0 || find_workspace(args, &config, &s, err) < 0)
         return -1;
     *ret_settings = s;
     if (s.workspace_text[0] != '\0')

@@ -4,15 +4,15 @@
 /*
  * Where the server is and which key opens it.
  *
- *   URL        --url, CELLA_URL, BL_API_URL, `cella login`, the fourth line of DIR/run/server,
- *              http://127.0.0.1:7070
+ *   URL        --url, CELLA_URL, BL_API_URL, `cella login`; else the unix socket in DIR
  *   key        --api-key, CELLA_API_KEY, BL_API_KEY, `cella login`, DIR/api-key
  *   workspace  --workspace, CELLA_WORKSPACE, BL_WORKSPACE, `cella login`
  *   DIR        --data, CELLA_DATA, /var/lib/cella
  *
- * A key from a file is only sent to the server that it is for: the one of `cella login` to the URL
- * that was logged in to, that of DIR not to a URL on another machine that was named without naming
- * DIR too. Who names DIR means that server, and not the one of `cella login`.
+ * A key from a file is sent only to the server that it is for: the one of `cella login` to the URL
+ * that was logged in to, the one in DIR over DIR's own socket (cli/local_server.h), even when the
+ * server was named by its URL. --data on the command line counts more than CELLA_URL, and a folder
+ * that was named counts more than `cella login`.
  */
 
 #include <stdbool.h>
@@ -27,7 +27,9 @@ struct settings {
     char address[URL_MAX];               /* as net_connect() takes it */
     char host[URL_MAX];                  /* for the Host field */
     bool tls;                            /* https */
+    bool local;                          /* address is the socket in the data folder */
     char tls_name[URL_MAX];              /* that the certificate has to be for */
+    struct error no_server;              /* code set: none is running, and nothing else is set */
     char key[KEY_MAX];                   /* "": none was found */
     char key_problem[ERROR_MESSAGE_MAX]; /* why not; "" when there is one */
     const char *data;                    /* borrowed */

@@ -102,12 +102,13 @@ def test_a_stream_of_output_passes_as_it_comes(server, sandbox):
 
 def test_the_command_line_trusts_the_authority_in_the_data_folder(server, sandbox, tmp_path):
     url = f"https://localhost:{port_of(server)}"
-    done = server.cli("--url", url, "run", sandbox.name, "process", "exec", "echo by TLS")
+    by_tls = ("--url", url, "--api-key", server.key)  # the folder's key would go over its socket
+    done = server.cli(*by_tls, "run", sandbox.name, "process", "exec", "echo by TLS")
     assert (done.returncode, done.stdout) == (0, "by TLS\n"), done.stderr
     big = tmp_path / "big"
     big.write_bytes(os.urandom(3 * 1000 * 1000))
-    assert server.cli("--url", url, "cp", big, f"{sandbox.name}:/tmp/big").returncode == 0
-    assert server.cli("--url", url, "cp", f"{sandbox.name}:/tmp/big", tmp_path / "back").returncode == 0
+    assert server.cli(*by_tls, "cp", big, f"{sandbox.name}:/tmp/big").returncode == 0
+    assert server.cli(*by_tls, "cp", f"{sandbox.name}:/tmp/big", tmp_path / "back").returncode == 0
     assert (tmp_path / "back").read_bytes() == big.read_bytes()
 
 
@@ -122,7 +123,7 @@ def test_the_command_line_says_what_is_wrong_with_a_certificate(server, tmp_path
 def test_a_websocket_through_the_command_line(server, sandbox):
     """A process whose input and output are attached, which is a WebSocket."""
     url = f"https://127.0.0.1:{port_of(server)}"
-    done = server.cli("--url", url, "run", sandbox.name, "process", "exec", "--stdin", "cat",
+    done = server.cli("--url", url, "--api-key", server.key, "run", sandbox.name, "process", "exec", "--stdin", "cat",
                       input="x" * 300000)
     assert (done.returncode, len(done.stdout)) == (0, 300000), done.stderr
 

@@ -113,7 +113,7 @@ def test_by_ipv6(named):
     with contextlib.closing(connection):
         assert ask(connection) == 200
     url = f"https://[::1]:{port_of(named)}"
-    done = named.cli("--url", url, "sandbox", "list")
+    done = named.cli("--url", url, "--api-key", named.key, "sandbox", "list")
     assert done.returncode == 0, done.stderr
 
 

@@ -7,7 +7,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "cmocka_all.h"
@@ -76,7 +78,8 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-    static const char *const names[] = {"run/server", "api-key", "config", "run", ""};
+    static const char *const names[] = {"run/server", "run/api.sock", "api-key",
+                                        "config",     "run",          ""};
     for (size_t i = 0; i < ARRAY_LEN(names); i++) {
         char path[256];
         snprintf(path, sizeof(path), "%s/%s", data_dir(state), names[i]);
@@ -86,35 +89,97 @@ static int teardown(void **state)
     return 0;
 }
 
+/* Leaves what a server that runs, or was killed, has in its folder. */
+static void put_server(const char *dir, const char *url)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    char text[256];
+    snprintf(address.sun_path, sizeof(address.sun_path), "%s/run/api.sock", dir);
+    unlink(address.sun_path);
+    _cleanup_fd_ int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(bind(fd, (struct sockaddr *)&address, sizeof(address)), 0);
+    snprintf(text, sizeof(text), "1\n2\n3\n%s\n", url);
+    put(dir, "run/server", text);
+}
+
+static void assert_local(const struct settings *s)
+{
+    assert_true(s->local);
+    assert_int_equal(strncmp(s->address, "unix:/proc/self/fd/", 19), 0);
+    assert_string_equal(s->address + strlen(s->address) - 9, "/api.sock");
+    assert_false(s->tls);
+}
+
 static void test_data_folder(void **state)
 {
     struct settings s;
     struct error err = {0};
-    put(data_dir(state), "run/server", "1\n2\n3\nhttp://127.0.0.1:4711\n");
+    put_server(data_dir(state), "http://127.0.0.1:4711");
     put(data_dir(state), "api-key", "cella_secret\n");
     assert_int_equal(FIND(&s, &err, (char *)"--data", data_dir(state)), 0);
+    assert_local(&s);
     assert_string_equal(s.url, "http://127.0.0.1:4711");
-    assert_string_equal(s.address, "127.0.0.1:4711");
     assert_string_equal(s.host, "127.0.0.1:4711");
     assert_string_equal(s.key, "cella_secret");
     assert_string_equal(s.key_problem, "");
 
     setenv("CELLA_DATA", data_dir(state), 1);
     assert_int_equal(FIND(&s, &err), 0);
-    assert_string_equal(s.url, "http://127.0.0.1:4711");
+    assert_local(&s);
+    /* A key that is given goes over the socket as well. */
+    assert_int_equal(FIND(&s, &err, (char *)"--api-key=given"), 0);
+    assert_local(&s);
+    assert_string_equal(s.key, "given");
+    put(data_dir(state), "run/server", "1\n2\n"); /* being written */
+    assert_int_equal(FIND(&s, &err), 0);
+    assert_local(&s);
+    assert_int_equal(strncmp(s.url, "unix:/", 6), 0);
 }
 
-static void test_default(void **state)
+/* Without its socket there is no server, whatever an earlier one has written down. */
+static void test_no_server(void **state)
 {
     struct settings s;
     struct error err = {0};
+    char path[256], start[256];
+    put(data_dir(state), "api-key", "secret");
+    put(data_dir(state), "run/server", "1\n2\n3\nhttp://127.0.0.1:4711\n");
+    snprintf(start, sizeof(start), "cella server --data %s", data_dir(state));
+    const char *const leftovers[] = {NULL, "run/api.sock"}; /* nothing; no socket */
+    for (size_t i = 0; i < ARRAY_LEN(leftovers); i++) {
+        if (leftovers[i] != NULL)
+            put(data_dir(state), leftovers[i], "");
+        assert_int_equal(FIND(&s, &err, (char *)"--data", data_dir(state)), 0);
+        assert_int_equal(s.no_server.code, ERROR_UNAVAILABLE);
+        assert_non_null(strstr(s.no_server.message, start));
+        assert_string_equal(s.key, "");
+    }
+    snprintf(path, sizeof(path), "%s/none", data_dir(state));
+    assert_int_equal(FIND(&s, &err, (char *)"--data", path), 0);
+    assert_int_equal(s.no_server.code, ERROR_UNAVAILABLE);
+}
+
+/* A socket in a folder that others could have put it into is not used. */
+static void test_stranger(void **state)
+{
+    struct settings s;
+    struct error err = {0};
+    char run[256];
+    snprintf(run, sizeof(run), "%s/run", data_dir(state));
+    put_server(data_dir(state), "http://127.0.0.1:4711");
+    put(data_dir(state), "api-key", "secret");
+    assert_int_equal(chmod(run, 0770), 0);
     assert_int_equal(FIND(&s, &err, (char *)"--data", data_dir(state)), 0);
-    assert_string_equal(s.url, "http://127.0.0.1:7070");
-    assert_string_equal(s.key, "");
-    assert_non_null(strstr(s.key_problem, "api-key"));
-    put(data_dir(state), "run/server", "1\n2\n"); /* being written */
+    assert_int_equal(s.no_server.code, ERROR_PERMISSION_DENIED);
+    assert_int_equal(chmod(run, 0750), 0);
     assert_int_equal(FIND(&s, &err, (char *)"--data", data_dir(state)), 0);
-    assert_string_equal(s.url, "http://127.0.0.1:7070");
+    assert_local(&s);
+    if (geteuid() != 0)
+        return;
+    assert_int_equal(chown(run, 12345, 0), 0);
+    assert_int_equal(FIND(&s, &err, (char *)"--data", data_dir(state)), 0);
+    assert_int_equal(s.no_server.code, ERROR_PERMISSION_DENIED);
+    assert_non_null(strstr(s.no_server.message, "12345"));
 }
 
 static void test_order(void **state)
@@ -122,13 +187,15 @@ static void test_order(void **state)
     struct settings s;
     struct error err = {0};
     put(data_dir(state), "api-key", "from-file");
+    put_server(data_dir(state), "http://127.0.0.2:1");
     setenv("CELLA_DATA", data_dir(state), 1);
     setenv("CELLA_URL", "http://127.0.0.2:1", 1);
     assert_int_equal(FIND(&s, &err), 0);
-    assert_string_equal(s.address, "127.0.0.2:1");
+    assert_local(&s);
     assert_string_equal(s.key, "from-file");
     setenv("BL_API_KEY", "from-bl", 1);
     assert_int_equal(FIND(&s, &err), 0);
+    assert_string_equal(s.address, "127.0.0.2:1");
     assert_string_equal(s.key, "from-bl");
     setenv("CELLA_API_KEY", "from-env", 1);
     assert_int_equal(FIND(&s, &err, (char *)"--url=http://127.0.0.3:2/"), 0);
@@ -138,18 +205,43 @@ static void test_order(void **state)
     assert_string_equal(s.key, "given");
 }
 
-static void test_key_of_a_file_stays_here(void **state)
+/* The key in a folder goes to the socket in it, or nowhere. */
+static void test_key_of_a_folder(void **state)
 {
+    static const struct {
+        const char *url;
+        bool own;
+    } rows[] = {
+        {"http://127.0.0.1:4711", true},  {"http://127.0.0.1:4711/", true},
+        {"http://localhost:4711", true},  {"https://localhost:4711", true},
+        {"http://127.0.0.1:4712", false}, {"http://127.0.0.2:4711", false},
+        {"http://[::1]:4711", false},     {"http://192.0.2.1:4711", false},
+        {"unix:/tmp/other.sock", false},
+    };
     struct settings s;
     struct error err = {0};
+    char url[256];
     put(data_dir(state), "api-key", "secret");
-    setenv("CELLA_DATA", data_dir(state), 1);
-    assert_int_equal(FIND(&s, &err, (char *)"--url=http://192.0.2.1:80"), 0);
-    assert_string_equal(s.key, "");
-    assert_non_null(strstr(s.key_problem, "no key was given"));
-    assert_int_equal(
-        FIND(&s, &err, (char *)"--url=http://192.0.2.1:80", (char *)"--data", data_dir(state)), 0);
+    for (int running = 0; running < 2; running++) {
+        if (running)
+            put_server(data_dir(state), "http://127.0.0.1:4711");
+        for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+            snprintf(url, sizeof(url), "--url=%s", rows[i].url);
+            assert_int_equal(FIND(&s, &err, url, (char *)"--data", data_dir(state)), 0);
+            assert_string_equal(s.key, running && rows[i].own ? "secret" : "");
+            if (running && rows[i].own)
+                assert_local(&s);
+            else
+                assert_non_null(strstr(s.key_problem, "no key was given"));
+            assert_int_equal(FIND(&s, &err, url, (char *)"--api-key=given"), 0);
+            assert_string_equal(s.key, "given");
+            assert_false(s.local);
+        }
+    }
+    snprintf(url, sizeof(url), "--url=unix:%s/run/api.sock", data_dir(state));
+    assert_int_equal(FIND(&s, &err, url, (char *)"--data", data_dir(state)), 0);
     assert_string_equal(s.key, "secret");
+    assert_local(&s);
 }
 
 /* Leaves a config as `cella login` does, and gives its path. */
@@ -187,9 +279,10 @@ static void test_login(void **state)
     assert_string_equal(s.url, "http://192.0.2.3:80");
     assert_string_equal(s.key, "");
     unsetenv("CELLA_URL");
-    /* Nor does a folder that is named. */
+    /* Nor does the server of a folder that is named. */
+    put_server(data_dir(state), "http://192.0.2.1:80");
     assert_int_equal(FIND(&s, &err, (char *)"--data", data_dir(state)), 0);
-    assert_string_equal(s.url, "http://127.0.0.1:7070");
+    assert_local(&s);
     assert_string_equal(s.key, "");
     setenv("CELLA_WORKSPACE", "red", 1);
     assert_int_equal(FIND(&s, &err), 0);
@@ -226,6 +319,7 @@ static void test_broken_login(void **state)
     assert_true(was_there);
     assert_int_equal(config_remove(&was_there, &err), 0);
     assert_false(was_there);
+    setenv("CELLA_URL", "http://127.0.0.2:1", 1);
     assert_int_equal(FIND(&s, &err), 0);
 }
 
@@ -297,9 +391,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_data_folder, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_default, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_no_server, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_stranger, setup, teardown),
         cmocka_unit_test_setup_teardown(test_order, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_key_of_a_file_stays_here, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_key_of_a_folder, setup, teardown),
         cmocka_unit_test_setup_teardown(test_login, setup, teardown),
         cmocka_unit_test_setup_teardown(test_broken_login, setup, teardown),
         cmocka_unit_test_setup_teardown(test_blaxel, setup, teardown),
