@@ -10,6 +10,7 @@
 #include "api/blaxel/members.h"
 #include "api/blaxel/sandbox_request.h"
 #include "api/call.h"
+#include "api/secret_env.h"
 #include "base/timetext.h"
 
 struct fork_request {
@@ -17,6 +18,7 @@ struct fork_request {
     const char *type;
     const char *snapshot;
     const struct slice *env;
+    yyjson_val *body;
 };
 
 static int read_fork(struct http_exchange *x, struct fork_request *request, struct error *err)
@@ -28,6 +30,7 @@ static int read_fork(struct http_exchange *x, struct fork_request *request, stru
         member_text(body, "", "snapshotId", &request->snapshot, err) < 0 ||
         blaxel_envs(http_arena(x), body, "", &request->env, err) < 0)
         return -1;
+    request->body = body;
     if (request->name == NULL || request->name[0] == '\0')
         return error_set(err, ERROR_INVALID_ARGUMENT, "targetName is required");
     if (request->type != NULL && strcmp(request->type, "sandbox") != 0)
@@ -53,18 +56,22 @@ int blaxel_sandbox_fork(struct http_exchange *x, const struct route_params *para
                       &source, err) < 0)
         return -1;
     struct slice env = source.env;
-    if (request.env != NULL && blaxel_merge_env(arena, &env, *request.env, err) < 0)
+    struct slice given = request.env != NULL ? *request.env : (struct slice){NULL, 0};
+    if (secret_env_restore(arena, &source, &given, err) < 0 ||
+        blaxel_merge_env(arena, &env, given, err) < 0)
         return -1;
     /* A ttl of the source counts from the fork's own beginning. */
     const struct lifespan_change ending = {
         .sets = 1u << LIFESPAN_EXPIRES,
         .to = blaxel_kept_lifespan(arena, source.metadata.blaxel_spec, time_now_ms())};
-    const struct sandbox_clone clone = {.workspace = call->workspace,
-                                        .source = source.id,
-                                        .name = request.name,
-                                        .env = &env,
-                                        .lifespan = ending.to.expires_ms != 0 ? &ending : NULL,
-                                        .actor = call->principal.name};
+    const struct sandbox_clone clone = {
+        .workspace = call->workspace,
+        .source = source.id,
+        .name = request.name,
+        .env = &env,
+        .blaxel_spec = blaxel_add_secret_marks(arena, source.metadata.blaxel_spec, request.body),
+        .lifespan = ending.to.expires_ms != 0 ? &ending : NULL,
+        .actor = call->principal.name};
     if (sandboxes_clone(call->api->sandboxes, &clone, arena, &made, err) < 0 ||
         sandboxes_settle(call->api->sandboxes, call->workspace, made.id, arena, &made, err) < 0)
         return -1;

@@ -10,7 +10,9 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "api/blaxel/sandbox_request.h"
 #include "api/call.h"
+#include "api/secret_env.h"
 #include "base/quantity.h"
 
 static const char *const statuses[SANDBOX_STATUS_COUNT] = {
@@ -97,9 +99,14 @@ static void put_envs(yyjson_mut_doc *doc, yyjson_mut_val *runtime, struct slice 
 static yyjson_mut_val *kept_spec(struct arena *arena, yyjson_mut_doc *doc, const char *text)
 {
     yyjson_val *kept = NULL;
+    yyjson_mut_val *spec;
     if (text != NULL && json_parse(arena, slice_of(text), &kept, NULL) == 0 && yyjson_is_obj(kept))
-        return yyjson_val_mut_copy(doc, kept);
-    return yyjson_mut_obj(doc);
+        spec = yyjson_val_mut_copy(doc, kept);
+    else
+        spec = yyjson_mut_obj(doc);
+    /* An earlier release has kept them. */
+    blaxel_drop_secrets(spec);
+    return spec;
 }
 
 static void add_spec(struct arena *arena, yyjson_mut_doc *doc, yyjson_mut_val *object,
@@ -111,7 +118,7 @@ static void add_spec(struct arena *arena, yyjson_mut_doc *doc, yyjson_mut_val *o
         runtime = yyjson_mut_obj_add_obj(doc, spec, "runtime");
     yyjson_mut_obj_add_str(doc, runtime, "image", info->image);
     yyjson_mut_obj_add_uint(doc, runtime, "memory", info->limits.memory_bytes >> 20);
-    put_envs(doc, runtime, info->env);
+    put_envs(doc, runtime, secret_env_shown(arena, info));
     yyjson_mut_obj_add_bool(doc, spec, "enabled", info->enabled);
     yyjson_mut_obj_add_val(doc, object, "spec", spec);
 }

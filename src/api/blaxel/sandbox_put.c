@@ -12,6 +12,7 @@
 #include "api/blaxel/sandbox.h"
 #include "api/blaxel/sandbox_json.h"
 #include "api/blaxel/sandbox_request.h"
+#include "api/secret_env.h"
 #include "base/quantity.h"
 
 /* PATCH is an RFC 7396 merge into what GET shows; what comes of it is then put. */
@@ -90,11 +91,14 @@ int blaxel_sandbox_put(struct http_exchange *x, const struct route_params *param
                       http_arena(x), &info, err) < 0 ||
         read_put(x, &info, &request, err) < 0)
         return -1;
+    struct slice env = request.env != NULL ? *request.env : none;
+    if (secret_env_restore(http_arena(x), &info, &env, err) < 0)
+        return -1;
     const struct sandbox_update update = {
         .workspace = call->workspace,
         .name = info.id,
         .resources = changed(&request, &info),
-        .env = request.env != NULL ? request.env : &none,
+        .env = &env,
         .labels = request.labels != NULL ? request.labels : &none,
         .external_id = request.external_id != NULL ? request.external_id : "",
         .display_name = request.display_name != NULL ? request.display_name : "",

@@ -13,6 +13,7 @@
 
 #include "api/blaxel/lifespan.h"
 #include "api/blaxel/members.h"
+#include "api/secret_env.h"
 #include "api/v0/network_json.h"
 #include "base/buf.h"
 #include "base/cleanup.h"
@@ -128,19 +129,71 @@ static int read_resources(struct arena *arena, yyjson_val *runtime,
     return 0;
 }
 
-/* Which variables were marked as secret: the values are kept with the sandbox's own. */
-static void keep_secret_marks(yyjson_mut_doc *doc, yyjson_mut_val *runtime)
+/* A value that is the mark is one that was read here: the variable is still secret. */
+static bool is_secret(yyjson_mut_val *env)
 {
-    yyjson_mut_val *envs = yyjson_mut_obj_remove_key(runtime, "envs");
-    yyjson_mut_val *marks = yyjson_mut_arr(doc), *item;
+    return yyjson_mut_get_bool(yyjson_mut_obj_get(env, "secret")) ||
+           yyjson_mut_equals_str(yyjson_mut_obj_get(env, "value"), SECRET_ENV_SHOWN);
+}
+
+static bool array_has(yyjson_mut_val *array, yyjson_mut_val *text)
+{
     yyjson_mut_arr_iter iter;
-    if (!yyjson_mut_arr_iter_init(envs, &iter))
-        return;
+    yyjson_mut_val *item;
+    yyjson_mut_arr_iter_init(array, &iter);
     while ((item = yyjson_mut_arr_iter_next(&iter)) != NULL)
-        if (yyjson_mut_get_bool(yyjson_mut_obj_get(item, "secret")))
-            yyjson_mut_arr_append(marks, yyjson_mut_obj_get(item, "name"));
+        if (yyjson_mut_equals(item, text))
+            return true;
+    return false;
+}
+
+/* Which variables were marked as secret: the values are kept with the sandbox's own. */
+static void keep_secret_marks(yyjson_mut_doc *doc, yyjson_mut_val *runtime, yyjson_mut_val *envs)
+{
+    yyjson_mut_val *marks = yyjson_mut_obj_remove_key(runtime, "secretEnvs"), *item, *name;
+    yyjson_mut_arr_iter iter;
+    if (!yyjson_mut_is_arr(marks))
+        marks = yyjson_mut_arr(doc);
+    yyjson_mut_arr_iter_init(envs, &iter);
+    while ((item = yyjson_mut_arr_iter_next(&iter)) != NULL) {
+        name = yyjson_mut_obj_get(item, "name");
+        if (is_secret(item) && !array_has(marks, name))
+            yyjson_mut_arr_append(marks, yyjson_mut_val_mut_copy(doc, name));
+    }
     if (yyjson_mut_arr_size(marks) > 0)
         yyjson_mut_obj_add_val(doc, runtime, "secretEnvs", marks);
+}
+
+const char *blaxel_add_secret_marks(struct arena *arena, const char *spec, yyjson_val *object)
+{
+    yyjson_mut_doc *doc = json_doc(arena);
+    yyjson_val *parsed = NULL;
+    yyjson_mut_val *kept, *runtime, *envs;
+    bool readable = spec != NULL && json_parse(arena, slice_of(spec), &parsed, NULL) == 0;
+    kept =
+        readable && yyjson_is_obj(parsed) ? yyjson_val_mut_copy(doc, parsed) : yyjson_mut_obj(doc);
+    runtime = yyjson_mut_obj_get(kept, "runtime");
+    if (runtime == NULL)
+        runtime = yyjson_mut_obj_add_obj(doc, kept, "runtime");
+    size_t before = yyjson_mut_arr_size(yyjson_mut_obj_get(runtime, "secretEnvs"));
+    envs = yyjson_val_mut_copy(doc, yyjson_obj_get(object, "envs"));
+    keep_secret_marks(doc, runtime, envs);
+    if (yyjson_mut_arr_size(yyjson_mut_obj_get(runtime, "secretEnvs")) == before)
+        return NULL;
+    yyjson_mut_doc_set_root(doc, kept);
+    struct slice text = json_write(arena, doc, false);
+    return text.data == NULL ? NULL : arena_dup(arena, text.data, text.len);
+}
+
+void blaxel_drop_secrets(yyjson_mut_val *spec)
+{
+    yyjson_mut_val *network = yyjson_mut_obj_get(spec, "network");
+    yyjson_mut_val *routing = yyjson_mut_obj_get(yyjson_mut_obj_get(network, "proxy"), "routing");
+    yyjson_mut_arr_iter iter;
+    yyjson_mut_val *route;
+    yyjson_mut_arr_iter_init(routing, &iter);
+    while ((route = yyjson_mut_arr_iter_next(&iter)) != NULL)
+        yyjson_mut_obj_remove_key(route, "secrets");
 }
 
 static void drop_nulls(yyjson_mut_val *object)
@@ -167,7 +220,8 @@ static int keep_spec(struct arena *arena, yyjson_val *spec, const char **ret_tex
     yyjson_mut_obj_remove_key(runtime, "memory");
     yyjson_mut_obj_remove_key(runtime, "secretEnvs");
     if (runtime != NULL)
-        keep_secret_marks(doc, runtime);
+        keep_secret_marks(doc, runtime, yyjson_mut_obj_remove_key(runtime, "envs"));
+    blaxel_drop_secrets(kept);
     drop_nulls(kept);
     drop_nulls(runtime);
     struct slice text = json_write(arena, doc, false);

@@ -32,6 +32,14 @@ struct blaxel_sandbox_request {
 int blaxel_sandbox_request(struct arena *arena, yyjson_val *body, int64_t created_ms,
                            struct blaxel_sandbox_request *ret_request, struct error *err);
 
+/* Takes the values of network.proxy.routing[].secrets out of a spec: they are write-only, and
+ * nothing here uses them. */
+void blaxel_drop_secrets(yyjson_mut_val *spec);
+
+/* Adds the variables of a member "envs" that are marked as secret to those of a kept spec (NULL:
+ * none). NULL when nothing changes. */
+const char *blaxel_add_secret_marks(struct arena *arena, const char *spec, yyjson_val *object);
+
 /* The member "envs" of an object, [{"name","value"}], as a "NAME=value" list; *ret_env is left
  * alone when there is none. */
 int blaxel_envs(struct arena *arena, yyjson_val *object, const char *where,

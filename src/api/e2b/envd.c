@@ -9,6 +9,7 @@
 #include "api/e2b/door.h"
 #include "api/e2b/handlers.h"
 #include "api/e2b/sandbox_json.h"
+#include "api/secret_env.h"
 #include "api/v0/env.h"
 
 /* Asks for no token: whether a sandbox is there is what a client asks before anything else. */
@@ -52,6 +53,6 @@ int e2b_envs(struct http_exchange *x, const struct route_params *params, void *c
         sandboxes_get_by_id(call->api->sandboxes, box.sandbox, http_arena(x), &info, err) < 0)
         return -1;
     yyjson_mut_doc *doc = json_doc(http_arena(x));
-    yyjson_mut_doc_set_root(doc, env_to_json(doc, info.env));
+    yyjson_mut_doc_set_root(doc, env_to_json(doc, secret_env_shown(http_arena(x), &info)));
     return api_reply_json(x, 200, doc, err);
 }

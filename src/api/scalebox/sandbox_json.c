@@ -10,6 +10,7 @@
 #include "api/e2b/spec.h"
 #include "api/scalebox/door.h"
 #include "api/scalebox/ports.h"
+#include "api/secret_env.h"
 #include "api/v0/env.h"
 
 enum { MB = 1 << 20, GB = 1 << 30, MILLIS = 1000 };
@@ -92,7 +93,8 @@ yyjson_mut_val *scalebox_sandbox_json(struct http_exchange *x, yyjson_mut_doc *d
     yyjson_mut_obj_add_val(doc, object, "metadata",
                            spec.metadata != NULL ? yyjson_val_mut_copy(doc, spec.metadata)
                                                  : yyjson_mut_obj(doc));
-    yyjson_mut_obj_add_val(doc, object, "env_vars", env_to_json(doc, info->env));
+    yyjson_mut_obj_add_val(doc, object, "env_vars",
+                           env_to_json(doc, secret_env_shown(arena, info)));
     add_resources(doc, object, info);
     struct scalebox_ports ports;
     scalebox_ports_read(&spec, &ports);

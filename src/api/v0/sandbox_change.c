@@ -7,9 +7,22 @@
 
 #include "api/call.h"
 #include "api/handlers.h"
+#include "api/secret_env.h"
 #include "api/v0/sandbox.h"
 #include "api/v0/sandbox_ca.h"
 #include "api/v0/security_json.h"
+
+/* What was read of a sandbox may be sent back: values that are not shown stay as they are. */
+static int restore_env(struct http_exchange *x, const struct sandbox_info *info,
+                       const struct slice **env, struct error *err)
+{
+    if (*env == NULL)
+        return 0;
+    struct slice *restored = arena_alloc(http_arena(x), sizeof(*restored));
+    *restored = **env;
+    *env = restored;
+    return secret_env_restore(http_arena(x), info, restored, err);
+}
 
 int v0_sandbox_clone(struct http_exchange *x, const struct route_params *params, void *ctx,
                      struct error *err)
@@ -24,6 +37,9 @@ int v0_sandbox_clone(struct http_exchange *x, const struct route_params *params,
     if (api_json_body(x, &body, err) < 0 ||
         sandbox_clone_from_json(http_arena(x), body, &request, err) < 0 ||
         sandbox_check_if_match(x, call->api, call->workspace, request.source, err) < 0 ||
+        sandboxes_get(call->api->sandboxes, call->workspace, request.source, http_arena(x), &info,
+                      err) < 0 ||
+        restore_env(x, &info, &request.env, err) < 0 ||
         sandboxes_clone(call->api->sandboxes, &request, http_arena(x), &info, err) < 0)
         return -1;
     sandbox_ca_clone(x, call, request.source, info.id);
@@ -44,7 +60,8 @@ static int update(struct http_exchange *x, const struct route_params *params,
     if (api_json_body(x, &body, err) < 0 || sandbox_if_match(x, &matched, err) < 0 ||
         sandboxes_get(call->api->sandboxes, call->workspace, route_param(params, "name"),
                       http_arena(x), &info, err) < 0 ||
-        sandbox_update_from_json(http_arena(x), body, patch, info.name, &request, err) < 0)
+        sandbox_update_from_json(http_arena(x), body, patch, info.name, &request, err) < 0 ||
+        restore_env(x, &info, &request.env, err) < 0)
         return -1;
     request.name = info.id;
     if (matched != 0)

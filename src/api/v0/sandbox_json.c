@@ -9,6 +9,7 @@
 
 #include <inttypes.h>
 
+#include "api/secret_env.h"
 #include "api/v0/auto_lower_json.h"
 #include "api/v0/env.h"
 #include "api/v0/history_rules_json.h"
@@ -67,7 +68,8 @@ static void add_spec(struct arena *arena, yyjson_mut_doc *doc, yyjson_mut_val *o
     security_to_json(doc, spec, &info->security, info->network);
     network_to_json(arena, doc, spec, info);
     if (info->env.len > 0)
-        yyjson_mut_obj_add_val(doc, spec, "env_vars", env_to_json(doc, info->env));
+        yyjson_mut_obj_add_val(doc, spec, "env_vars",
+                               env_to_json(doc, secret_env_shown(arena, info)));
     lifecycle_to_json(doc, spec, &info->lifespan);
 }
 

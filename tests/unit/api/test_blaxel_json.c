@@ -43,6 +43,26 @@ static void test_request(void **state)
                         "\"region\":\"r\"}");
 }
 
+/* Secrets of routes are not kept; those that an earlier release has kept are not shown. */
+static void test_secrets_of_routes(void **state)
+{
+    static const char with[] =
+        "{\"network\":{\"proxy\":{\"routing\":[{\"destinations\":[\"*\"],"
+        "\"secrets\":{\"k\":\"value-of-it\"}},7,{\"secrets\":\"value-of-it\"}]}}}",
+                      without[] = "{\"network\":{\"proxy\":{\"routing\":[{\"destinations\":[\"*\"]}"
+                                  ",7,{}]}}}";
+    struct sandbox_info info = {.image = "host", .workspace = "w", .name = "n"};
+    yyjson_mut_doc *doc = json_doc(*state);
+    struct blaxel_sandbox_request request =
+        read_ok(*state, arena_printf(*state, "{\"spec\":%s}", with));
+    assert_string_equal(request.spec, without);
+    info.created_by = info.updated_by = "me";
+    info.metadata.blaxel_spec = with;
+    const char *text = text_of(*state, doc, blaxel_sandbox_json(*state, doc, &info, "", false));
+    assert_null(strstr(text, "value-of-it"));
+    assert_non_null(strstr(text, "destinations"));
+}
+
 static void test_nothing_was_sent(void **state)
 {
     struct blaxel_sandbox_request request;
@@ -217,7 +237,7 @@ static void test_sandbox(void **state)
         "\"createdBy\":\"me\",\"updatedBy\":\"you\"},"
         "\"spec\":{\"runtime\":{\"ttl\":\"1h\",\"image\":\"host\",\"memory\":1024,"
         "\"envs\":[{\"name\":\"A\",\"value\":\"1\"},"
-        "{\"name\":\"S\",\"value\":\"2=3\",\"secret\":true}]},\"enabled\":true},"
+        "{\"name\":\"S\",\"value\":\"********\",\"secret\":true}]},\"enabled\":true},"
         "\"status\":\"DEPLOYED\",\"state\":\"RUNNING\"}");
 }
 
@@ -387,6 +407,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         api_test(test_request),
+        api_test(test_secrets_of_routes),
         api_test(test_nothing_was_sent),
         api_test(test_little_memory_has_some_cpu),
         api_test(test_lifespans),
