@@ -37,9 +37,9 @@
 
 #include "base/cleanup.h"
 #include "base/prompt.h"
+#include "confine/filter.h"
 #include "warden/fault.h"
 #include "warden/mounts.h"
-#include "warden/seccomp_load.h"
 #include "wire/birth.h"
 
 enum { LAYER_FDS = 4, HIGH_FD = 64, WAIT_SECONDS = 10, SOFT_NOFILE = 1024, AGENT_RULES_SIZE = 4 };
@@ -222,7 +222,7 @@ static int step_seccomp(struct life *life, struct error *err)
     if ((life->birth->plan->flags & PLAN_NO_NEW_PRIVS) &&
         prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
         return error_sys(err, "setting no_new_privs");
-    return seccomp_load_sandbox(err);
+    return filter_load(FILTER_SANDBOX, err);
 }
 
 static uint64_t capability_set(const int *capabilities, size_t count)

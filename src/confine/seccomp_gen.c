@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Runs at build time: compiles seccomp_table.h into a BPF program and prints it as a C array. The
- * warden then needs no libseccomp, and loading the filter costs no compilation.
+ * Runs at build time: compiles the tables of system calls into BPF programs and prints each as a C
+ * array. The programs that load them then need no libseccomp, and loading takes no compilation.
  */
 
 #include <errno.h>
@@ -17,7 +17,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "warden/seccomp_table.h"
+#include "confine/sandbox_calls.h"
+#include "confine/seccomp_row.h"
 
 #define LEN(a) (sizeof(a) / sizeof((a)[0]))
 
@@ -30,6 +31,24 @@
 #else
 #error "no system call table for this architecture"
 #endif
+
+struct table {
+    const struct seccomp_row *rows;
+    size_t count;
+};
+
+#define TABLE(rows)                                                                                \
+    {                                                                                              \
+        rows, LEN(rows)                                                                            \
+    }
+
+static const struct program {
+    const char *name;
+    unsigned is; /* what rows may name with `only` */
+    struct table allowed, absent;
+} programs[] = {
+    {"sandbox", 0, TABLE(sandbox_allowed), TABLE(sandbox_absent)},
+};
 
 static int fail(const char *what, int r)
 {
@@ -65,19 +84,29 @@ static int add_row(scmp_filter_ctx filter, uint32_t action, const struct seccomp
     return -EINVAL;
 }
 
-static int build(scmp_filter_ctx filter)
+static int add_table(scmp_filter_ctx filter, uint32_t action, const struct program *program,
+                     const struct table *table)
+{
+    for (size_t i = 0; i < table->count; i++) {
+        const struct seccomp_row *row = &table->rows[i];
+        int r = row->only == 0 || (row->only & program->is) ? add_row(filter, action, row) : 0;
+        if (r < 0)
+            return fail(row->name, r);
+    }
+    return 0;
+}
+
+static int build(scmp_filter_ctx filter, const struct program *program)
 {
     int r = seccomp_attr_set(filter, SCMP_FLTATR_CTL_OPTIMIZE, 2); /* a binary tree */
     if (r == 0)
         r = seccomp_attr_set(filter, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_KILL_PROCESS);
-    for (size_t i = 0; r == 0 && i < LEN(seccomp_allowed); i++) {
-        r = add_row(filter, SCMP_ACT_ALLOW, &seccomp_allowed[i]);
-        if (r < 0)
-            return fail(seccomp_allowed[i].name, r);
-    }
-    for (size_t i = 0; r == 0 && i < LEN(seccomp_absent); i++)
-        r = add_row(filter, SCMP_ACT_ERRNO(ENOSYS), &seccomp_absent[i]);
-    return r < 0 ? fail("building the filter", r) : 0;
+    if (r < 0)
+        return fail("building the filter", r);
+    return add_table(filter, SCMP_ACT_ALLOW, program, &program->allowed) != 0 ||
+                   add_table(filter, SCMP_ACT_ERRNO(ENOSYS), program, &program->absent) != 0
+               ? 1
+               : 0;
 }
 
 /* libseccomp cannot say "every number from here on", so that comes first, by hand. Numbers of a
@@ -97,31 +126,45 @@ static void print_instructions(const struct sock_filter *code, size_t count)
         printf("    {0x%02x, %u, %u, 0x%08x},\n", code[i].code, code[i].jt, code[i].jf, code[i].k);
 }
 
-int main(void)
+/* libseccomp writes what it has compiled to a file. */
+static int compile(scmp_filter_ctx filter, struct sock_filter code[BPF_MAXINSNS], size_t *ret_count)
 {
-    scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ERRNO(EPERM));
-    if (filter == NULL)
-        return fail("seccomp_init", -ENOMEM);
-    if (build(filter) != 0)
-        return 1;
     int fd = memfd_create("filter", MFD_CLOEXEC);
     int r = fd < 0 ? -errno : seccomp_export_bpf(filter, fd);
     if (r < 0)
         return fail("seccomp_export_bpf", r);
-    static struct sock_filter code[BPF_MAXINSNS];
-    ssize_t bytes = pread(fd, code, sizeof(code), 0);
+    ssize_t bytes = pread(fd, code, BPF_MAXINSNS * sizeof(code[0]), 0);
+    close(fd);
     if (bytes <= 0 || bytes % (ssize_t)sizeof(code[0]) != 0)
         return fail("reading the filter back", -EIO);
-    size_t count = (size_t)bytes / sizeof(code[0]);
+    *ret_count = (size_t)bytes / sizeof(code[0]);
+    return 0;
+}
+
+static int print_program(const struct program *program)
+{
+    static struct sock_filter code[BPF_MAXINSNS];
+    size_t count;
+    scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ERRNO(EPERM));
+    if (filter == NULL)
+        return fail("seccomp_init", -ENOMEM);
+    if (build(filter, program) != 0 || compile(filter, code, &count) != 0)
+        return 1;
     if (count + LEN(newer_calls) > BPF_MAXINSNS)
         return fail("the filter is too long", -E2BIG);
-
-    printf("/* Made by seccomp_gen from seccomp_table.h. */\n"
-           "static const struct sock_filter seccomp_program[] = {\n");
+    printf("static const struct sock_filter seccomp_%s[] = {\n", program->name);
     print_instructions(newer_calls, LEN(newer_calls));
     print_instructions(code, count);
     printf("};\n");
     seccomp_release(filter);
-    close(fd);
+    return 0;
+}
+
+int main(void)
+{
+    printf("/* Made by seccomp_gen from the tables of system calls. */\n");
+    for (size_t i = 0; i < LEN(programs); i++)
+        if (print_program(&programs[i]) != 0)
+            return 1;
     return 0;
 }

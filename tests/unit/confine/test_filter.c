@@ -3,7 +3,7 @@
 /* Loads the filter in a child and makes the calls. no_new_privs stands in for CAP_SYS_ADMIN, so
  * that the test needs no privilege. */
 
-#include "warden/seccomp_load.h"
+#include "confine/filter.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -31,7 +31,7 @@ static int outcome(long number, long a, long b, long c)
     if (pid == 0) {
         struct error err;
         prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-        if (seccomp_load_sandbox(&err) < 0)
+        if (filter_load(FILTER_SANDBOX, &err) < 0)
             _exit(255);
         long r = syscall(number, a, b, c, 0, 0, 0);
         _exit(r < 0 ? errno : 0);

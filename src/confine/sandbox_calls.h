@@ -3,46 +3,13 @@
 
 /*
  * Which system calls a sandbox may make: the list that Docker's default profile gives to a
- * container with Docker's default capabilities, without io_uring. Read by seccomp_gen.c at build
- * time, which turns it into the filter that the warden carries.
- *
- * What is not listed fails with EPERM; what is newer than the table (SECCOMP_NEWEST) fails with
- * ENOSYS, so that a libc that tries it falls back to what it did before.
+ * container with Docker's default capabilities, without io_uring. The warden loads it.
  */
 
-#include <stdint.h>
-
+#include "confine/seccomp_row.h"
 #include "wire/birth.h"
 
-/*
- * A filter sees registers, all 64 bits of them; of an int argument the kernel takes the lower half.
- * So an int is compared with SECCOMP_INT: for SECCOMP_NE, who sets a bit in the upper half is not
- * what was ruled out, and gets it all the same.
- */
-enum seccomp_compare {
-    SECCOMP_ALWAYS,
-    SECCOMP_EQ,
-    SECCOMP_NE,
-    SECCOMP_INT,
-    SECCOMP_MASK_ZERO,
-};
-
-struct seccomp_row {
-    const char *name;
-    int number; /* for calls that the build's libseccomp does not know yet; 0: by name */
-    /* Only when argument `arg` compares so with `value`. */
-    enum seccomp_compare compare;
-    unsigned arg;
-    uint64_t value;
-};
-
-/* mseal. Numbers from 424 on are the same on all architectures. */
-enum { SECCOMP_NEWEST = 462 };
-
-/* CLONE_NEW* but NEWTIME, which is not a flag of clone(). */
-#define SECCOMP_NAMESPACE_FLAGS UINT64_C(0x7e020000)
-
-static const struct seccomp_row seccomp_allowed[] = {
+static const struct seccomp_row sandbox_allowed[] = {
     /* files */
     {"access"},
     {"chdir"},
@@ -383,6 +350,6 @@ static const struct seccomp_row seccomp_allowed[] = {
  * birth in a cgroup. Who imitates it wins nothing: user namespaces are used up (mounts.c), other
  * namespaces need a capability that no process of a sandbox has.
  */
-static const struct seccomp_row seccomp_absent[] = {
+static const struct seccomp_row sandbox_absent[] = {
     {"clone3", .compare = SECCOMP_NE, .arg = 1, .value = AGENT_CLONE_ARGS_SIZE},
 };

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Loads a filter. The filters are data here: which calls they allow is said in the tables. */
+
+#include "confine/filter.h"
+
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "seccomp_programs.h"
+
+#define PROGRAM(code)                                                                              \
+    {                                                                                              \
+        .len = ARRAY_LEN(code), .filter = (struct sock_filter *)(code)                             \
+    }
+
+static const struct sock_fprog programs[] = {
+    [FILTER_SANDBOX] = PROGRAM(seccomp_sandbox),
+};
+
+int filter_load(enum filter_name name, struct error *err)
+{
+    if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &programs[name]) < 0)
+        return error_sys(err, "loading the system call filter");
+    return 0;
+}
