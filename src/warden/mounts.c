@@ -92,6 +92,8 @@ static const struct row {
     {ROW_READ_ONLY, "proc/bus"},
     {ROW_READ_ONLY, "proc/fs"},
     {ROW_READ_ONLY, "proc/irq"},
+    /* Who writes there has the kernel watch the load of the whole machine. */
+    {ROW_READ_ONLY, "proc/pressure"},
     {ROW_READ_ONLY, "proc/sys"},
     {ROW_READ_ONLY, "proc/sysrq-trigger"},
     {ROW_MASK, "proc/acpi"},
@@ -104,6 +106,8 @@ static const struct row {
     {ROW_MASK, "proc/scsi"},
     {ROW_MASK, "proc/timer_list"},
     {ROW_MASK, "proc/timer_stats"},
+    /* Loop devices tell the paths of their files, device mapper the names of its volumes. */
+    {ROW_MASK, "sys/devices/virtual/block"},
     {ROW_MASK, "sys/devices/virtual/powercap"},
     {ROW_MASK, "sys/firmware"},
 };

@@ -7,7 +7,7 @@ import pathlib
 import pytest
 
 MASKED = ["/proc/kcore", "/proc/keys", "/proc/timer_list", "/proc/sched_debug", "/proc/acpi",
-          "/proc/scsi", "/sys/firmware"]
+          "/proc/scsi", "/sys/firmware", "/sys/devices/virtual/block"]
 READ_ONLY = ["/proc/sys/kernel/hostname", "/proc/sys/kernel/core_pattern", "/proc/sys/vm/swappiness",
              "/proc/sys/net/ipv4/ip_forward", "/proc/sysrq-trigger", "/proc/irq/default_smp_affinity",
              "/proc/bus", "/proc/fs", "/sys/kernel/uevent_helper", "/sys/power/state",
