@@ -19,6 +19,7 @@
 
 static const struct sock_fprog programs[] = {
     [FILTER_SANDBOX] = PROGRAM(seccomp_sandbox),
+    [FILTER_SANDBOX_STRICT] = PROGRAM(seccomp_sandbox_strict),
 };
 
 int filter_load(enum filter_name name, struct error *err)

@@ -8,7 +8,8 @@
 #include "base/error.h"
 
 enum filter_name {
-    FILTER_SANDBOX, /* sandbox_calls.h */
+    FILTER_SANDBOX,        /* sandbox_calls.h */
+    FILTER_SANDBOX_STRICT, /* the same without ptrace and its like */
 };
 
 /* Loads a filter for this thread and everything it starts, for good. Needs CAP_SYS_ADMIN in the

@@ -6,8 +6,17 @@
  * container with Docker's default capabilities, without io_uring. The warden loads it.
  */
 
+#include <linux/netlink.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
 #include "confine/seccomp_row.h"
 #include "wire/birth.h"
+
+/* Two programs are made from this table. The strict one, for sandboxes whose code is not trusted at
+ * all, has no calls to look into other processes, nor those that have been used against kernels
+ * more often than by programs. */
+enum { SANDBOX_STANDARD = 1 << 0, SANDBOX_STRICT = 1 << 1 };
 
 static const struct seccomp_row sandbox_allowed[] = {
     /* files */
@@ -49,12 +58,15 @@ static const struct seccomp_row sandbox_allowed[] = {
     {"getdents"},
     {"getdents64"},
     {"getxattr"},
+    {"getxattrat", .number = 464},
     {"ioctl"},
     {"lchown"},
     {"lgetxattr"},
     {"link"},
     {"linkat"},
+    {"listmount", .number = 458},
     {"listxattr"},
+    {"listxattrat", .number = 465},
     {"llistxattr"},
     {"lremovexattr"},
     {"lseek"},
@@ -83,15 +95,18 @@ static const struct seccomp_row sandbox_allowed[] = {
     {"readlinkat"},
     {"readv"},
     {"removexattr"},
+    {"removexattrat", .number = 466},
     {"rename"},
     {"renameat"},
     {"renameat2"},
     {"rmdir"},
     {"sendfile"},
     {"setxattr"},
+    {"setxattrat", .number = 463},
     {"splice"},
     {"stat"},
     {"statfs"},
+    {"statmount", .number = 457},
     {"statx"},
     {"symlink"},
     {"symlinkat"},
@@ -144,7 +159,7 @@ static const struct seccomp_row sandbox_allowed[] = {
     {"map_shadow_stack", .number = 453},
     {"membarrier"},
     {"memfd_create"},
-    {"memfd_secret"},
+    {"memfd_secret", .only = SANDBOX_STANDARD},
     {"mincore"},
     {"mlock"},
     {"mlock2"},
@@ -203,7 +218,7 @@ static const struct seccomp_row sandbox_allowed[] = {
     {"landlock_add_rule"},
     {"landlock_create_ruleset"},
     {"landlock_restrict_self"},
-    {"modify_ldt"},
+    {"modify_ldt", .only = SANDBOX_STANDARD},
     {"personality", .compare = SECCOMP_INT, .arg = 0, .value = 0x0},
     {"personality", .compare = SECCOMP_INT, .arg = 0, .value = 0x8},
     {"personality", .compare = SECCOMP_INT, .arg = 0, .value = 0x20000},
@@ -213,9 +228,9 @@ static const struct seccomp_row sandbox_allowed[] = {
     {"pidfd_send_signal"},
     {"prctl"},
     {"prlimit64"},
-    {"process_vm_readv"},
-    {"process_vm_writev"},
-    {"ptrace"},
+    {"process_vm_readv", .only = SANDBOX_STANDARD},
+    {"process_vm_writev", .only = SANDBOX_STANDARD},
+    {"ptrace", .only = SANDBOX_STANDARD},
     {"rseq"},
     {"sched_get_priority_max"},
     {"sched_get_priority_min"},
@@ -246,6 +261,9 @@ static const struct seccomp_row sandbox_allowed[] = {
     {"setrlimit"},
     {"setsid"},
     {"setuid"},
+#ifdef __x86_64__
+    {"uretprobe", .number = 335}, /* what a traced function returns to; fails elsewhere */
+#endif
     {"vfork"},
     {"wait4"},
     {"waitid"},
@@ -294,7 +312,7 @@ static const struct seccomp_row sandbox_allowed[] = {
      * Sockets of the families that have use here. Not among them is AF_VSOCK, which reaches a
      * hypervisor; AF_PACKET, whose rings are gigabytes that no memory limit counts; nor the many
      * that nobody needs, each with a protocol of its own in the kernel (AF_ALG, AF_TIPC, AF_RDS,
-     * AF_CAN, …) that asking for it may load.
+     * AF_CAN, …) that asking for it may load. The protocols are sandbox_protocols.
      */
     {"accept"},
     {"accept4"},
@@ -312,11 +330,11 @@ static const struct seccomp_row sandbox_allowed[] = {
     {"sendto"},
     {"setsockopt"},
     {"shutdown"},
-    {"socket", .compare = SECCOMP_INT, .arg = 0, .value = 1},  /* AF_UNIX */
-    {"socket", .compare = SECCOMP_INT, .arg = 0, .value = 2},  /* AF_INET */
-    {"socket", .compare = SECCOMP_INT, .arg = 0, .value = 10}, /* AF_INET6 */
-    {"socket", .compare = SECCOMP_INT, .arg = 0, .value = 16}, /* AF_NETLINK */
-    {"socketpair", .compare = SECCOMP_INT, .arg = 0, .value = 1},
+    {"socket", .compare = SECCOMP_INT, .arg = 0, .value = AF_UNIX},
+    {"socket", .compare = SECCOMP_INT, .arg = 0, .value = AF_INET},
+    {"socket", .compare = SECCOMP_INT, .arg = 0, .value = AF_INET6},
+    {"socket", .compare = SECCOMP_INT, .arg = 0, .value = AF_NETLINK},
+    {"socketpair", .compare = SECCOMP_INT, .arg = 0, .value = AF_UNIX},
 
     /* System V and POSIX IPC */
     {"mq_getsetattr"},
@@ -342,6 +360,16 @@ static const struct seccomp_row sandbox_allowed[] = {
     {"getrandom"},
     {"sysinfo"},
     {"uname"},
+};
+
+/* Not among them are those with code of their own in the kernel that hardly any program asks for:
+ * MPTCP, SCTP, DCCP, UDP-Lite, L2TP, and raw packets of any protocol; of netlink the many
+ * interfaces that only configure the machine (nftables, xfrm, audit, generic netlink and all behind
+ * it). */
+static const struct seccomp_protocols sandbox_protocols[] = {
+    {AF_INET, {0, IPPROTO_TCP, IPPROTO_UDP, IPPROTO_ICMP}, 4},
+    {AF_INET6, {0, IPPROTO_TCP, IPPROTO_UDP, IPPROTO_ICMPV6}, 4},
+    {AF_NETLINK, {NETLINK_ROUTE, NETLINK_SOCK_DIAG}, 2},
 };
 
 /*

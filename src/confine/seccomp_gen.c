@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "confine/sandbox_calls.h"
@@ -46,8 +47,13 @@ static const struct program {
     const char *name;
     unsigned is; /* what rows may name with `only` */
     struct table allowed, absent;
+    const struct seccomp_protocols *protocols;
+    size_t protocols_count;
 } programs[] = {
-    {"sandbox", 0, TABLE(sandbox_allowed), TABLE(sandbox_absent)},
+    {"sandbox", SANDBOX_STANDARD, TABLE(sandbox_allowed), TABLE(sandbox_absent), sandbox_protocols,
+     LEN(sandbox_protocols)},
+    {"sandbox_strict", SANDBOX_STRICT, TABLE(sandbox_allowed), TABLE(sandbox_absent),
+     sandbox_protocols, LEN(sandbox_protocols)},
 };
 
 static int fail(const char *what, int r)
@@ -120,6 +126,37 @@ static const struct sock_filter newer_calls[] = {
     BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS),
 };
 
+/* The lower half of an argument, on a little-endian machine. */
+#define LOAD_ARG(n)                                                                                \
+    BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args) + 8 * (n))
+#define WHEN(value, yes, no) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned)(value), yes, no)
+
+enum { PROTOCOL_BLOCKS_MAX = 64 };
+
+/* Nor can it say "none of these". Two comparisons of one argument are one too many, so sockets'
+ * protocols are looked at by hand, too: a block for each family, which goes on behind itself when
+ * the family is another or the protocol is in the list. */
+static size_t protocol_blocks(const struct program *program,
+                              struct sock_filter code[PROTOCOL_BLOCKS_MAX])
+{
+    size_t n = 2;
+    for (size_t i = 0; i < program->protocols_count; i++) {
+        const struct seccomp_protocols *row = &program->protocols[i];
+        size_t left = row->count + 2; /* instructions of this block behind its comparison */
+        code[n++] = (struct sock_filter)LOAD_ARG(0);
+        code[n++] = (struct sock_filter)WHEN(row->family, 0, (uint8_t)left--);
+        code[n++] = (struct sock_filter)LOAD_ARG(2);
+        for (size_t p = 0; p < row->count; p++)
+            code[n++] = (struct sock_filter)WHEN(row->protocols[p], (uint8_t)--left, 0);
+        code[n++] =
+            (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPROTONOSUPPORT);
+    }
+    code[0] =
+        (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr));
+    code[1] = (struct sock_filter)WHEN(SYS_socket, 0, (uint8_t)(n - 2));
+    return n;
+}
+
 static void print_instructions(const struct sock_filter *code, size_t count)
 {
     for (size_t i = 0; i < count; i++)
@@ -144,16 +181,18 @@ static int compile(scmp_filter_ctx filter, struct sock_filter code[BPF_MAXINSNS]
 static int print_program(const struct program *program)
 {
     static struct sock_filter code[BPF_MAXINSNS];
-    size_t count;
+    struct sock_filter blocks[PROTOCOL_BLOCKS_MAX];
+    size_t count, blocks_count = protocol_blocks(program, blocks);
     scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ERRNO(EPERM));
     if (filter == NULL)
         return fail("seccomp_init", -ENOMEM);
     if (build(filter, program) != 0 || compile(filter, code, &count) != 0)
         return 1;
-    if (count + LEN(newer_calls) > BPF_MAXINSNS)
+    if (count + LEN(newer_calls) + blocks_count > BPF_MAXINSNS)
         return fail("the filter is too long", -E2BIG);
     printf("static const struct sock_filter seccomp_%s[] = {\n", program->name);
     print_instructions(newer_calls, LEN(newer_calls));
+    print_instructions(blocks, blocks_count);
     print_instructions(code, count);
     printf("};\n");
     seccomp_release(filter);

@@ -36,8 +36,19 @@ struct seccomp_row {
     uint64_t value;
 };
 
-/* mseal. Numbers from 424 on are the same on all architectures. */
-enum { SECCOMP_NEWEST = 462 };
+/*
+ * The protocols that sockets of a family may have. Others fail with EPROTONOSUPPORT, as on a kernel
+ * that was built without them: libaudit, which useradd and PAM ask first, and Go's runtime go on
+ * without after that error, and give up after EPERM.
+ */
+struct seccomp_protocols {
+    int family;
+    unsigned protocols[6];
+    size_t count;
+};
+
+/* removexattrat. Numbers from 424 on are the same on all architectures. */
+enum { SECCOMP_NEWEST = 466 };
 
 /* CLONE_NEW* but NEWTIME, which is not a flag of clone(). */
 #define SECCOMP_NAMESPACE_FLAGS UINT64_C(0x7e020000)

@@ -61,6 +61,7 @@ static const struct trust_options levels[TRUST_LEVEL_COUNT] = {
             .timeout_seconds = 60,
             .no_new_privs = true,
             .no_capabilities = true,
+            .strict_calls = true,
         },
 };
 
@@ -193,7 +194,8 @@ static int check_tighter(const struct trust_options *options, const struct trust
             snprintf(what, sizeof(what), "security.%s", trust_rows[option].name);
             return refuse_looser(what, than->level, err);
         }
-    if (than->no_capabilities && !options->no_capabilities)
+    if ((than->no_capabilities && !options->no_capabilities) ||
+        (than->strict_calls && !options->strict_calls))
         return refuse_looser("trustLevel", than->level, err);
     return 0;
 }
@@ -362,6 +364,8 @@ void trust_plan(const struct trust_options *options, struct plan *plan)
         plan->flags |= PLAN_NO_NEW_PRIVS;
     if (options->no_capabilities)
         plan->flags |= PLAN_NO_CAPABILITIES;
+    if (options->strict_calls)
+        plan->flags |= PLAN_STRICT_CALLS;
     if (!options->allow_subprocess)
         plan->flags |= PLAN_NO_SUBPROCESS;
     if (!options->read_only_root)

@@ -58,6 +58,7 @@ struct trust_options {
     bool no_new_privs;   /* no program gains privileges by exec; always where !allow_subprocess */
     /* What a level brings along. */
     bool no_capabilities;
+    bool strict_calls;          /* no ptrace and its like */
     enum net_mode network;      /* of those that ask for none in particular */
     enum net_mode network_most; /* without loosening */
 };

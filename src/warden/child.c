@@ -219,10 +219,10 @@ static int step_stdio(struct life *life, struct error *err)
 
 static int step_seccomp(struct life *life, struct error *err)
 {
-    if ((life->birth->plan->flags & PLAN_NO_NEW_PRIVS) &&
-        prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+    uint64_t flags = life->birth->plan->flags;
+    if ((flags & PLAN_NO_NEW_PRIVS) && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
         return error_sys(err, "setting no_new_privs");
-    return filter_load(FILTER_SANDBOX, err);
+    return filter_load(flags & PLAN_STRICT_CALLS ? FILTER_SANDBOX_STRICT : FILTER_SANDBOX, err);
 }
 
 static uint64_t capability_set(const int *capabilities, size_t count)

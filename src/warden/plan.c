@@ -39,8 +39,8 @@ static const struct bound {
 };
 
 enum {
-    KNOWN_FLAGS =
-        PLAN_NO_NEW_PRIVS | PLAN_READ_ONLY_ROOT | PLAN_NO_SUBPROCESS | PLAN_NO_CAPABILITIES,
+    KNOWN_FLAGS = PLAN_NO_NEW_PRIVS | PLAN_READ_ONLY_ROOT | PLAN_NO_SUBPROCESS |
+                  PLAN_NO_CAPABILITIES | PLAN_STRICT_CALLS,
 };
 
 static bool only(const char *text, const char *allowed)

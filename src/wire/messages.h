@@ -201,6 +201,7 @@ enum plan_flags {
     PLAN_READ_ONLY_ROOT = 1 << 1,  /* /tmp and /workspace are memory, of scratch_bytes each */
     PLAN_NO_SUBPROCESS = 1 << 2,   /* commands have threads only; needs PLAN_NO_NEW_PRIVS */
     PLAN_NO_CAPABILITIES = 1 << 3, /* an empty bounding set; commands have none at all */
+    PLAN_STRICT_CALLS = 1 << 4,    /* the stricter system call filter: no ptrace and its like */
 };
 
 /* As the kernel knows them; what a name means is the egress process's business. */

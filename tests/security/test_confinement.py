@@ -48,6 +48,33 @@ def test_what_the_kernel_says(untrusted, shared_sandbox):
     assert int(strict.get("Seccomp_filters", "2")) > int(usual.get("Seccomp_filters", "1"))
 
 
+# Calls into other processes, and others that hardly a program makes.
+RARE_CALLS = """
+import ctypes
+libc = ctypes.CDLL(None, use_errno=True)
+for name, number, args in (("ptrace", 101, (0x7fff, 0, 0, 0)), ("process_vm_readv", 310, (0, 0, 0, 0, 0, 0)),
+                           ("process_vm_writev", 311, (0, 0, 0, 0, 0, 0)), ("modify_ldt", 154, (0, 0, 0)),
+                           ("memfd_secret", 447, (0xffff,))):
+    ctypes.set_errno(0)
+    libc.syscall(ctypes.c_long(number), *args)
+    print(name, ctypes.get_errno())
+"""
+
+
+def errors_of(done):
+    assert done["exitCode"] == 0, done
+    return {name: int(number) for name, number in (line.split() for line in done["stdout"].splitlines())}
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="the numbers are x86-64's")
+def test_no_calls_into_other_processes(untrusted, shared_sandbox):
+    strict = errors_of(run_source(untrusted, RARE_CALLS))
+    assert set(strict.values()) == {1} and len(strict) == 5, strict
+    shared_sandbox.write("/tmp/rare.py", RARE_CALLS)
+    usual = errors_of(run_program(shared_sandbox, "python3", "/tmp/rare.py"))
+    assert 1 not in usual.values(), usual
+
+
 # Every call that can make a process, in every dress; who succeeds says so.
 FORKS = """
 import mmap, subprocess, threading

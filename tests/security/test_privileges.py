@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """What root inside may ask the kernel for, and what it is refused."""
 
+import os
+
 import pytest
 
 # Docker's default: chown dac_override fowner fsetid kill setgid setuid setpcap net_bind_service
 # net_raw sys_chroot mknod audit_write setfcap
 DOCKER_DEFAULT = 0x00000000A80425FB
 
-EPERM, EBADF, EACCES, ENOSYS = 1, 9, 13, 38
+EPERM, EBADF, EACCES, ENOSYS, EPROTONOSUPPORT = 1, 9, 13, 38, 93
 
 # name, number on x86-64, arguments as Python source. Each must fail with EPERM (EACCES, ENOSYS).
 REFUSED = [
@@ -203,3 +205,42 @@ def test_clone3_makes_no_namespace(shared_sandbox):
     shared_sandbox.write("/tmp/probe.py", CLONE3_PROBE)
     done = shared_sandbox.exec("su user -c 'python3 /tmp/probe.py'")
     assert (done.exit_code, done.stdout) == (0, ""), done
+
+
+# family, type, protocol of sockets, and whether sandboxes have them.
+SOCKETS = [("AF_INET", "SOCK_STREAM", 6, True), ("AF_INET", "SOCK_DGRAM", 17, True), ("AF_INET", "SOCK_RAW", 1, True),
+           ("AF_INET6", "SOCK_RAW", 58, True), ("AF_NETLINK", "SOCK_RAW", 0, True), ("AF_NETLINK", "SOCK_RAW", 4, True),
+           ("AF_INET", "SOCK_STREAM", 262, False),  # MPTCP
+           ("AF_INET", "SOCK_STREAM", 132, False),  # SCTP
+           ("AF_INET6", "SOCK_DGRAM", 136, False),  # UDP-Lite
+           ("AF_INET", "SOCK_RAW", 255, False),
+           ("AF_NETLINK", "SOCK_RAW", 9, False),    # audit
+           ("AF_NETLINK", "SOCK_RAW", 12, False),   # netfilter
+           ("AF_NETLINK", "SOCK_RAW", 16, False)]   # generic
+
+
+def test_socket_protocols(shared_sandbox):
+    """Those that are refused fail as on a kernel without them, which is what useradd and PAM expect of audit."""
+    done = shared_sandbox.python(
+        f"import socket\nfor family, kind, protocol, _ in {SOCKETS}:\n"
+        "    try: socket.socket(getattr(socket, family), getattr(socket, kind), protocol).close(); print(0)\n"
+        "    except OSError as error: print(error.errno)\n")
+    assert [int(line) for line in done.stdout.split()] == [0 if row[3] else EPROTONOSUPPORT for row in SOCKETS], done
+
+
+def test_users_can_be_made(shared_sandbox):
+    """useradd and PAM ask for the audit interface first."""
+    done = shared_sandbox.exec("useradd -M somebody && su somebody -c 'id -un' && userdel somebody")
+    assert done.exit_code == 0 and done.stdout.strip() == "somebody", done
+
+
+def test_nobody_has_the_kernel_watch_the_machines_load(shared_sandbox):
+    if not os.path.exists("/proc/pressure/cpu"):
+        pytest.skip("this kernel does not count pressure")
+    done = shared_sandbox.exec("for f in /proc/pressure/*; do printf 'some 150000 2000000' > $f && echo written; done")
+    assert "written" not in done.stdout, done
+
+
+def test_sys_tells_no_paths_of_the_host(shared_sandbox):
+    assert shared_sandbox.run("ls /sys/devices/virtual/block") == ""
+    assert shared_sandbox.exec("cat /sys/block/*/loop/backing_file /sys/dev/block/*/loop/backing_file").stdout == ""

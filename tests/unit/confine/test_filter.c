@@ -13,6 +13,8 @@
 #include <cmocka.h>
 
 #include <errno.h>
+#include <linux/netlink.h>
+#include <netinet/in.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -24,14 +26,14 @@
 #include "wire/birth.h"
 
 /* What the call gives under the filter: 0 or its errno; 1000 + signal when it kills. */
-static int outcome(long number, long a, long b, long c)
+static int outcome(enum filter_name filter, long number, long a, long b, long c)
 {
     pid_t pid = fork();
     assert_true(pid >= 0);
     if (pid == 0) {
         struct error err;
         prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-        if (filter_load(FILTER_SANDBOX, &err) < 0)
+        if (filter_load(filter, &err) < 0)
             _exit(255);
         long r = syscall(number, a, b, c, 0, 0, 0);
         _exit(r < 0 ? errno : 0);
@@ -43,6 +45,7 @@ static int outcome(long number, long a, long b, long c)
 
 static void the_list_is_in_force(void **state)
 {
+    enum { STATMOUNT = 457, LISTMOUNT = 458, GETXATTRAT = 464, REMOVEXATTRAT = 466 };
     enum { CLONE3 = 435, IO_URING_SETUP = 425, OPEN_TREE_ATTR = 467, FCHMODAT2 = 452 };
     static const struct {
         long number, a, b, c;
@@ -88,7 +91,24 @@ static void the_list_is_in_force(void **state)
         {SYS_socket, AF_UNIX + (1L << 32), SOCK_STREAM, 0, 0},
         {SYS_socket, AF_INET, SOCK_STREAM, 0, 0},
         {SYS_socket, AF_INET6, 0xffff, 0, EINVAL},
-        {SYS_socket, AF_NETLINK, SOCK_RAW, 0, 0},
+        {SYS_socket, AF_NETLINK, SOCK_RAW, NETLINK_ROUTE, 0},
+        {SYS_socket, AF_NETLINK, SOCK_RAW, NETLINK_AUDIT, EPROTONOSUPPORT},
+        {SYS_socket, AF_NETLINK, SOCK_RAW, NETLINK_NETFILTER, EPROTONOSUPPORT},
+        {SYS_socket, AF_NETLINK, SOCK_RAW, NETLINK_NETFILTER + (1L << 32), EPROTONOSUPPORT},
+        {SYS_socket, AF_NETLINK + (1L << 32), SOCK_RAW, NETLINK_NETFILTER, EPROTONOSUPPORT},
+        {SYS_socket, AF_NETLINK, SOCK_RAW, NETLINK_GENERIC, EPROTONOSUPPORT},
+        {SYS_socket, AF_INET, SOCK_STREAM, IPPROTO_TCP, 0},
+        {SYS_socket, AF_INET, SOCK_STREAM, IPPROTO_MPTCP, EPROTONOSUPPORT},
+        {SYS_socket, AF_INET, SOCK_DGRAM, IPPROTO_UDP, 0},
+        {SYS_socket, AF_INET, SOCK_DGRAM, IPPROTO_UDPLITE, EPROTONOSUPPORT},
+        {SYS_socket, AF_INET, SOCK_RAW, IPPROTO_RAW, EPROTONOSUPPORT},
+        {SYS_socket, AF_INET6, SOCK_STREAM, IPPROTO_SCTP, EPROTONOSUPPORT},
+        {SYS_socket, AF_INET6, SOCK_DGRAM, IPPROTO_UDP, 0},
+        {SYS_socket, AF_PACKET, SOCK_RAW, IPPROTO_TCP, EPERM},
+        {LISTMOUNT, 0, 0, 0, EFAULT},
+        {STATMOUNT, 0, 0, 0, EFAULT},
+        {GETXATTRAT, -1, 0, -1, EINVAL}, /* unknown flags */
+        {REMOVEXATTRAT, -1, 0, -1, EINVAL},
         {SYS_socketpair, AF_VSOCK, SOCK_STREAM, 0, EPERM},
         {SYS_socketpair, AF_UNIX, SOCK_STREAM, 0, EFAULT},
 #ifdef __x86_64__
@@ -96,14 +116,44 @@ static void the_list_is_in_force(void **state)
 #endif
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        int got = outcome(rows[i].number, rows[i].a, rows[i].b, rows[i].c);
+        int got = outcome(FILTER_SANDBOX, rows[i].number, rows[i].a, rows[i].b, rows[i].c);
         if (got != rows[i].expected)
             fail_msg("call %ld: %d, not %d", rows[i].number, got, rows[i].expected);
     }
 }
 
+static void strict_has_no_calls_into_other_processes(void **state)
+{
+    enum { MEMFD_SECRET = 447 };
+    static const struct {
+        long number, a, b, c;
+        int standard;
+    } rows[] = {
+        {SYS_ptrace, 0x7fff, 0, 0, ESRCH},
+        {SYS_process_vm_readv, 0, 0, -1, EINVAL},
+        {SYS_process_vm_writev, 0, 0, -1, EINVAL},
+#ifdef __x86_64__
+        {SYS_modify_ldt, 0, 0, 0, 0},
+#endif
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        long number = rows[i].number;
+        assert_int_equal(outcome(FILTER_SANDBOX, number, rows[i].a, rows[i].b, rows[i].c),
+                         rows[i].standard);
+        assert_int_equal(outcome(FILTER_SANDBOX_STRICT, number, rows[i].a, rows[i].b, rows[i].c),
+                         EPERM);
+    }
+    /* Not every kernel has it. */
+    assert_int_not_equal(outcome(FILTER_SANDBOX, MEMFD_SECRET, 0, 0, 0), EPERM);
+    assert_int_equal(outcome(FILTER_SANDBOX_STRICT, MEMFD_SECRET, 0, 0, 0), EPERM);
+    assert_int_equal(outcome(FILTER_SANDBOX_STRICT, SYS_getpid, 0, 0, 0), 0);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(the_list_is_in_force)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_list_is_in_force),
+        cmocka_unit_test(strict_has_no_calls_into_other_processes),
+    };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -59,7 +59,8 @@ static void rows_are_what_they_are_said_to_be(void **state)
     assert_true(sandboxed.read_only_root && sandboxed.no_new_privs && sandboxed.log_all_commands);
     assert_int_equal(sandboxed.memory_limit_mb, 512);
     assert_false(untrusted.allow_shell || untrusted.allow_subprocess);
-    assert_true(untrusted.read_only_root && untrusted.no_new_privs && untrusted.no_capabilities);
+    assert_true(untrusted.read_only_root && untrusted.no_new_privs && untrusted.no_capabilities &&
+                untrusted.strict_calls);
     assert_int_equal(untrusted.memory_limit_mb, 256);
     assert_int_equal(untrusted.cpu_limit_millis, 500);
 }
@@ -200,7 +201,7 @@ static void plans(void **state)
     options = level("untrusted");
     trust_plan(&options, &plan);
     assert_int_equal(plan.flags, PLAN_NO_NEW_PRIVS | PLAN_NO_SUBPROCESS | PLAN_NO_CAPABILITIES |
-                                     PLAN_READ_ONLY_ROOT);
+                                     PLAN_STRICT_CALLS | PLAN_READ_ONLY_ROOT);
     assert_int_equal(plan.scratch_bytes, 64 << 20);
     /* What can be filled leaves some memory for those who run. */
     assert_true(2 * plan.scratch_bytes + plan.shm_bytes < plan.memory_bytes);

@@ -30,7 +30,7 @@ static void a_good_plan_passes(void **state)
     assert_int_equal(plan_check(&plan, &err), 0);
     plan.flags = PLAN_NO_NEW_PRIVS | PLAN_READ_ONLY_ROOT;
     assert_int_equal(plan_check(&plan, &err), 0);
-    plan.flags |= PLAN_NO_SUBPROCESS | PLAN_NO_CAPABILITIES;
+    plan.flags |= PLAN_NO_SUBPROCESS | PLAN_NO_CAPABILITIES | PLAN_STRICT_CALLS;
     assert_int_equal(plan_check(&plan, &err), 0);
 }
 
@@ -44,7 +44,7 @@ static void flags_that_need_something_have_it(void **state)
         {PLAN_READ_ONLY_ROOT, 4096},
         {PLAN_READ_ONLY_ROOT, UINT64_C(257) << 20}, /* more than there is memory */
         {PLAN_READ_ONLY_ROOT, UINT64_MAX},
-        {1 << 4, 4 << 20},
+        {1 << 5, 4 << 20},
         {UINT64_C(1) << 63, 4 << 20},
     };
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
