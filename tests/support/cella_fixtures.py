@@ -3,6 +3,7 @@
 
 import os
 import signal
+import threading
 
 import pytest
 
@@ -12,10 +13,12 @@ from network_inside import Box
 from world import World, WorldServer
 
 # Whatever is ignored here is ignored by every program that is started from here. nohup ignores hangups,
-# and a shell has its background jobs ignore interrupts.
-signal.signal(signal.SIGINT, signal.default_int_handler)
-signal.signal(signal.SIGQUIT, signal.SIG_DFL)
-signal.signal(signal.SIGHUP, signal.SIG_DFL)
+# and a shell has its background jobs ignore interrupts. Only a main thread may change that, and a worker
+# of pytest-xdist may be another one; tests/run has changed it before.
+if threading.current_thread() is threading.main_thread():
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGQUIT, signal.SIG_DFL)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 def _requirements():
