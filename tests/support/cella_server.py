@@ -274,7 +274,7 @@ class Server:
         pid = wait_until(self.egress_pid, 30, "an egress process")
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
-        wait_until(lambda: not process_alive(pid), 10, "the egress process gone")
+        wait_until(lambda: not process_alive(pid), 30, "the egress process gone")
 
     def kill(self, *which, sig=signal.SIGKILL):
         """Kills processes by their names in Pids, and gives the pids that were there before. Waits
@@ -284,9 +284,9 @@ class Server:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(getattr(before, name), sig)
         if "supervisor" in which:
-            self.process.wait(timeout=10 * PATIENCE)
+            self.process.wait(timeout=30 * PATIENCE)
         for name in which:
-            wait_until(lambda: not process_alive(getattr(before, name)), 10, f"{name} gone")
+            wait_until(lambda: not process_alive(getattr(before, name)), 30, f"{name} gone")
         return before
 
     def wait_recovered(self, before, *which, deadline=START_DEADLINE):
@@ -325,7 +325,7 @@ class Server:
             pids = self.pids()
             self.stop()
             for name, pid in pids._asdict().items():
-                wait_until(lambda: not process_alive(pid), 10, f"{name} ({pid}) gone")
+                wait_until(lambda: not process_alive(pid), 30, f"{name} ({pid}) gone")
             # The kernel lets go of a dead process's mount namespace, and so of the loop device, a
             # moment after its end. Strangers who copied the machine's mounts while this server ran
             # keep the device for as long as they like; that is not ours to prove.
