@@ -30,10 +30,19 @@ static const char *const between_neighbours[] = {
     "Content-Length",
 };
 static const char *const not_of_requests[] = {
-    "Host", "Expect", "Accept-Encoding", "Upgrade-Insecure-Requests", "Sec-WebSocket-Extensions",
+    "Host",
+    "Expect",
+    "Accept-Encoding",
+    "Accept-Charset",
+    "Upgrade-Insecure-Requests",
+    "Sec-WebSocket-Extensions",
+    /* A part of an answer may hold a part of a secret, which is found as a whole only. */
+    "Range",
+    "If-Range",
+    "Request-Range",
 };
 static const char *const not_of_answers[] = {"Alt-Svc", "Strict-Transport-Security",
-                                             "Sec-WebSocket-Extensions"};
+                                             "Accept-Ranges", "Sec-WebSocket-Extensions"};
 
 enum { REASON_MAX = 80 };
 
@@ -152,35 +161,29 @@ enum inject_framing inject_answer_framing(const struct answer_head *answer, bool
     return FRAMING_TO_END;
 }
 
+static bool is_encoded(const struct answer_head *answer)
+{
+    for (size_t i = 0; i < answer->header_count; i++)
+        if (strcasecmp(answer->headers[i].name, "Content-Encoding") == 0 &&
+            strcasecmp(answer->headers[i].value, "identity") != 0)
+            return true;
+    return false;
+}
+
 int inject_check_answer(const struct inject_session *session, const struct answer_head *answer,
                         enum inject_framing framing, struct error *err)
 {
-    for (size_t i = 0; framing != FRAMING_NONE && i < answer->header_count; i++)
-        if (strcasecmp(answer->headers[i].name, "Content-Encoding") == 0 &&
-            strcasecmp(answer->headers[i].value, "identity") != 0)
-            return error_set(err, ERROR_UPSTREAM_FAILED,
-                             "%s encodes its answer unasked, which cannot be searched for the "
-                             "secret then",
-                             session->host);
+    if (answer->status == 206)
+        return error_set(err, ERROR_UPSTREAM_FAILED,
+                         "%s sends a part of an answer (206): a secret cannot be taken out of "
+                         "parts, so whole answers only are passed on",
+                         session->host);
+    if (framing != FRAMING_NONE && is_encoded(answer))
+        return error_set(err, ERROR_UPSTREAM_FAILED,
+                         "%s encodes its answer unasked, which cannot be searched for the "
+                         "secret then",
+                         session->host);
     return 0;
-}
-
-/* Text of the host's, without the secrets that it may hold. */
-static void add_redacted(struct buf *out, const struct inject_session *session, struct slice text)
-{
-    _cleanup_buf_ struct buf one = BUF_INIT(HTTP_HEADERS_MAX), two = BUF_INIT(HTTP_HEADERS_MAX);
-    const struct inject_header *header = NULL;
-    buf_add(&one, text.data, text.len);
-    while ((header = inject_next(session->inject, session->host, header)) != NULL) {
-        struct redact redact = {.secret = slice_of(header->secret)};
-        buf_clear(&two);
-        redact_feed(&redact, one.data, one.len, &two);
-        redact_end(&redact, &two);
-        struct buf swap = one;
-        one = two;
-        two = swap;
-    }
-    buf_add(out, one.data, one.len);
 }
 
 /* "https://host/…" of this host, which the client is to ask for as it asked for this. */
@@ -200,25 +203,25 @@ static const char *own_location(const struct inject_session *session, const char
 }
 
 static void add_answer_field(struct buf *out, const struct inject_session *session,
-                             const struct http_header *header)
+                             struct redact *redact, const struct http_header *header)
 {
     const char *rest =
         strcasecmp(header->name, "Location") == 0 ? own_location(session, header->value) : NULL;
-    add_redacted(out, session, slice_of(header->name));
+    redact_text(redact, slice_of(header->name), out);
     buf_adds(out, ": ");
     if (rest != NULL)
         buf_addf(out, "http://%s", session->host);
-    add_redacted(out, session, slice_of(rest != NULL ? rest : header->value));
+    redact_text(redact, slice_of(rest != NULL ? rest : header->value), out);
     buf_adds(out, "\r\n");
 }
 
 void inject_write_answer(struct buf *out, const struct inject_session *session,
-                         const struct answer_head *answer, struct slice reason,
-                         enum inject_framing framing, bool close)
+                         struct redact *redact, const struct answer_head *answer,
+                         struct slice reason, enum inject_framing framing, bool close)
 {
     buf_addf(out, "HTTP/1.1 %d ", answer->status);
     if (reason.len <= REASON_MAX)
-        add_redacted(out, session, reason);
+        redact_text(redact, reason, out);
     buf_adds(out, "\r\n");
     for (size_t i = 0; i < answer->header_count; i++) {
         const char *name = answer->headers[i].name;
@@ -226,11 +229,12 @@ void inject_write_answer(struct buf *out, const struct inject_session *session,
             in_list(not_of_answers, ARRAY_LEN(not_of_answers), name) ||
             named_by_connection(answer->headers, answer->header_count, name))
             continue;
-        add_answer_field(out, session, &answer->headers[i]);
+        add_answer_field(out, session, redact, &answer->headers[i]);
     }
     if (answer->status == 101)
         buf_adds(out, "Connection: Upgrade\r\nUpgrade: websocket\r\n");
-    else if (answer->content_length >= 0 && framing != FRAMING_CHUNKED && answer->status != 204)
+    else if (answer->content_length >= 0 && framing != FRAMING_CHUNKED && answer->status != 204 &&
+             !is_encoded(answer)) /* the length of a packed echo says how well a guess fits */
         buf_addf(out, "Content-Length: %" PRId64 "\r\n", answer->content_length);
     if (framing == FRAMING_CHUNKED)
         buf_adds(out, "Transfer-Encoding: chunked\r\n");

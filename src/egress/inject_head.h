@@ -6,6 +6,7 @@
 
 #include "base/buf.h"
 #include "egress/inject.h"
+#include "egress/redact.h"
 #include "http/parse.h"
 
 /* How a body is framed on its way on. */
@@ -24,11 +25,12 @@ void inject_write_request(struct buf *out, const struct inject_session *session,
 
 /* How an answer's body comes. */
 enum inject_framing inject_answer_framing(const struct answer_head *answer, bool to_head_request);
-/* Whether it can be passed on: UPSTREAM_FAILED for a body in an encoding that nobody asked for. */
+/* Whether it can be passed on: UPSTREAM_FAILED for a part of one (206), and for a body in an
+ * encoding that nobody asked for. */
 int inject_check_answer(const struct inject_session *session, const struct answer_head *answer,
                         enum inject_framing framing, struct error *err);
-/* Appends the answer's head. reason: of its status line; framing: as it goes on, after which the
- * connection is closed if `close`. */
+/* Appends the answer's head, without secrets. reason: of its status line; framing: as it goes on,
+ * after which the connection is closed if `close`. */
 void inject_write_answer(struct buf *out, const struct inject_session *session,
-                         const struct answer_head *answer, struct slice reason,
-                         enum inject_framing framing, bool close);
+                         struct redact *redact, const struct answer_head *answer,
+                         struct slice reason, enum inject_framing framing, bool close);

@@ -30,8 +30,13 @@ enum {
     BODY_MS = 60 * 1000,
     ANSWER_MS = 600 * 1000, /* until a host answers, and between two pieces of it: models think */
     HEAD_BYTES_MAX = 256 * 1024,
-    PIECE_MAX = 128 * 1024,
+    PIECE_MAX = REDACT_HELD_MAX + REDACT_PIECE_MAX,
     INTERIM_MAX = 8,
+    /* After so long without a byte from the host, what is held back goes on: of an answer, and of a
+     * WebSocket, whose messages do not end with a line. Longer pauses inside a secret show what is
+     * in front of them, so this is longer than networks take to send a lost packet again. */
+    HELD_ANSWER_MS = 5000,
+    HELD_SOCKET_MS = 50,
 };
 
 static const struct http_limits limits = {.headers_max = HTTP_HEADERS_MAX,
@@ -45,10 +50,10 @@ struct work {
     struct arena *arena;
     struct request_head request;
     bool upgrade;
-    bool close;             /* nothing comes after its answer */
-    bool answered;          /* its answer has begun: no error can be told any more */
-    struct redact *redacts; /* one per secret in the request */
-    size_t redact_count;
+    bool close;    /* nothing comes after its answer */
+    bool answered; /* its answer has begun: no error can be told any more */
+    struct redact_set *secrets;
+    struct redact *redact; /* takes them out of answers */
 };
 
 static void cleanup_arena(struct arena **arena)
@@ -81,6 +86,16 @@ static void tell(struct work *w, const struct error *why)
              "Content-Length: %zu\r\nConnection: close\r\n\r\n%s",
              status, error_name(why->code), strlen(text), text);
     side_write(&w->client, out.data, out.len, HEAD_MS, &ignored);
+}
+
+/* Messages hold nothing that the host has said, so far. This keeps it so for sandbox and log. */
+static void hide_secrets(struct work *w, struct error *why)
+{
+    _cleanup_buf_ struct buf out = BUF_INIT(sizeof(why->message));
+    redact_reset(w->redact);
+    redact_text(w->redact, slice_of(why->message), &out);
+    if (!out.failed)
+        snprintf(why->message, sizeof(why->message), "%s", out.data);
 }
 
 /* --- heads --- */
@@ -142,32 +157,21 @@ static int check_secrets(struct work *w, struct error *err)
     return 0;
 }
 
-static void watch_for_secrets(struct work *w)
+static int watch_for_secrets(struct work *w, struct error *err)
 {
+    const struct inject *inject = w->session->inject;
     const struct inject_header *header = NULL;
-    w->redacts = arena_alloc(w->arena, (w->session->inject->count + 1) * sizeof(*w->redacts));
-    w->redact_count = 0;
-    while ((header = inject_next(w->session->inject, w->session->host, header)) != NULL)
-        w->redacts[w->redact_count++].secret = slice_of(header->secret);
-}
-
-/* What can be passed on of a piece; of an empty one, the end, all that was held back. */
-static void take_secrets_out(struct work *w, struct slice piece, struct buf *out)
-{
-    struct buf rest = BUF_INIT(PIECE_MAX);
-    buf_clear(out);
-    buf_add(out, piece.data, piece.len);
-    for (size_t i = 0; i < w->redact_count; i++) {
-        struct buf swap = *out;
-        *out = rest;
-        rest = swap;
-        buf_clear(out);
-        redact_feed(&w->redacts[i], rest.data, rest.len, out);
-        if (piece.len == 0)
-            redact_end(&w->redacts[i], out);
-        out->failed |= rest.failed;
-    }
-    buf_release(&rest);
+    struct slice *secrets = calloc(inject->count + 1, sizeof(*secrets));
+    size_t count = 0;
+    if (secrets == NULL)
+        return error_sys(err, "a buffer for an answer");
+    while ((header = inject_next(inject, w->session->host, header)) != NULL)
+        secrets[count++] = slice_of(header->secret);
+    int r = redact_set_new(secrets, count, &w->secrets, err);
+    free(secrets);
+    if (r == 0)
+        w->redact = redact_new(w->secrets, err);
+    return w->redact == NULL ? fail(w, NET_REFUSED_LIMIT) : 0;
 }
 
 static int connect_host(struct work *w, struct error *err)
@@ -317,6 +321,25 @@ static int read_answer(struct work *w, struct answer_head *ret_answer, struct sl
     return fail(w, NET_FAILED_CONNECT);
 }
 
+/* Waits for the next piece of an answer's body. Of a host that is silent for a while, what is held
+ * back goes on first. The piece is empty at the end. */
+static int next_answer_piece(struct work *w, struct body *body, bool chunked,
+                             struct slice *ret_piece, struct error *err)
+{
+    _cleanup_buf_ struct buf out = BUF_INIT(PIECE_MAX);
+    if (redact_held(w->redact) > 0) {
+        if (next_piece(body, &w->host, HELD_ANSWER_MS, ret_piece, err) == 0)
+            return 0;
+        if (err->code != ERROR_TIMEOUT)
+            return -1;
+        redact_release(w->redact, &out);
+        if (buf_check(&out, "a piece of an answer", err) < 0 ||
+            pass(&w->client, (struct slice){out.data, out.len}, chunked, BODY_MS, err) < 0)
+            return -1;
+    }
+    return next_piece(body, &w->host, ANSWER_MS, ret_piece, err);
+}
+
 /* Both framings may be told, and the one that arrives is not the one that goes on. */
 static int pass_answer_body(struct work *w, enum inject_framing from, enum inject_framing to,
                             const struct answer_head *answer, struct error *err)
@@ -326,10 +349,14 @@ static int pass_answer_body(struct work *w, enum inject_framing from, enum injec
                         .left = from == FRAMING_LENGTH ? (uint64_t)answer->content_length : 0};
     const bool chunked = to == FRAMING_CHUNKED;
     struct slice piece;
+    redact_reset(w->redact);
     do {
-        if (next_piece(&body, &w->host, ANSWER_MS, &piece, err) < 0)
+        if (next_answer_piece(w, &body, chunked, &piece, err) < 0)
             return fail(w, NET_FAILED_CONNECT);
-        take_secrets_out(w, piece, &out);
+        buf_clear(&out);
+        redact_feed(w->redact, piece, &out);
+        if (piece.len == 0)
+            redact_end(w->redact, &out);
         if (buf_check(&out, "a piece of an answer", err) < 0 ||
             pass(&w->client, (struct slice){out.data, out.len}, chunked, BODY_MS, err) < 0)
             return fail(w, NET_FAILED_CONNECT);
@@ -344,36 +371,64 @@ static int pass_answer_body(struct work *w, enum inject_framing from, enum injec
 struct direction {
     struct work *work;
     struct side *from, *to;
-    bool down; /* into the sandbox */
 };
 
-static void one_way(void *arg)
+/* Out of the sandbox: as it is. */
+static void go_up(void *arg)
 {
     struct direction *d = arg;
     struct error err;
-    _cleanup_buf_ struct buf out = BUF_INIT(PIECE_MAX);
     for (;;) {
         struct slice have = side_bytes(d->from);
         side_took(d->from, have.len);
-        buf_clear(&out);
-        if (d->down && have.len > 0)
-            take_secrets_out(d->work, have, &out);
-        else
-            buf_add(&out, have.data, have.len);
-        if (out.failed || side_write(d->to, out.data, out.len, BODY_MS, &err) < 0 ||
+        if (side_write(d->to, have.data, have.len, BODY_MS, &err) < 0 ||
             side_fill(d->from, TUNNEL_IDLE_MS, &err) <= 0)
             return;
     }
 }
 
+/* Waits for more from the host, for no longer than anything may be held back. 0: nothing comes. */
+static int fill_down(struct direction *d, bool *ret_late, struct error *err)
+{
+    bool held = redact_held(d->work->redact) > 0;
+    int more = side_fill(d->from, held ? HELD_SOCKET_MS : TUNNEL_IDLE_MS, err);
+    *ret_late = more < 0 && held && err->code == ERROR_TIMEOUT;
+    return more;
+}
+
+/* Into the sandbox: without the secrets. */
+static void go_down(struct direction *d)
+{
+    struct redact *redact = d->work->redact;
+    _cleanup_buf_ struct buf out = BUF_INIT(PIECE_MAX);
+    struct error err;
+    bool late = false;
+    int more = 1;
+    redact_reset(redact);
+    while (more > 0 || late) {
+        struct slice have = side_bytes(d->from);
+        side_took(d->from, have.len);
+        buf_clear(&out);
+        if (late)
+            redact_release(redact, &out);
+        redact_feed(redact, have, &out);
+        if (out.failed || side_write(d->to, out.data, out.len, BODY_MS, &err) < 0)
+            return;
+        more = fill_down(d, &late, &err);
+    }
+    buf_clear(&out);
+    redact_end(redact, &out);
+    side_write(d->to, out.data, out.len, BODY_MS, &err);
+}
+
 /* Until either side ends: a WebSocket has its own goodbye. */
 static int join(struct work *w, struct error *err)
 {
-    struct direction up = {w, &w->client, &w->host, false}, down = {w, &w->host, &w->client, true};
+    struct direction up = {w, &w->client, &w->host}, down = {w, &w->host, &w->client};
     struct task task = {0};
-    if (task_start(w->session->loop, &task, one_way, &up, err) < 0)
+    if (task_start(w->session->loop, &task, go_up, &up, err) < 0)
         return fail(w, NET_REFUSED_LIMIT);
-    one_way(&down);
+    go_down(&down);
     task_stop(&task);
     w->close = true;
     return 0;
@@ -430,7 +485,7 @@ static int pass_answer(struct work *w, const struct answer_head *answer, struct 
         to = w->request.http10 ? FRAMING_TO_END : FRAMING_CHUNKED;
     w->close |= to == FRAMING_TO_END || refused;
     w->answered = true;
-    inject_write_answer(&head, w->session, answer, reason, to, w->close);
+    inject_write_answer(&head, w->session, w->redact, answer, reason, to, w->close);
     if (buf_check(&head, "the answer's header", err) < 0 ||
         side_write(&w->client, head.data, head.len, BODY_MS, err) < 0 ||
         pass_answer_body(w, from, to, answer, err) < 0)
@@ -452,7 +507,6 @@ static int serve_request(struct work *w, struct error *err)
     int r = read_request(w, err);
     if (r <= 0)
         return r;
-    watch_for_secrets(w);
     if (check_secrets(w, err) < 0 || ask(w, &answer, &reason, &refused, err) < 0)
         return -1;
     if (answer.status == 101 && !w->upgrade) {
@@ -462,7 +516,7 @@ static int serve_request(struct work *w, struct error *err)
     if (answer.status == 101) {
         _cleanup_buf_ struct buf head = BUF_INIT(HEAD_BYTES_MAX);
         w->answered = true;
-        inject_write_answer(&head, w->session, &answer, reason, FRAMING_NONE, false);
+        inject_write_answer(&head, w->session, w->redact, &answer, reason, FRAMING_NONE, false);
         if (side_write(&w->client, head.data, head.len, BODY_MS, err) < 0)
             return fail(w, NET_FAILED_CONNECT);
         return join(w, err);
@@ -500,17 +554,23 @@ int inject_serve(struct inject_session *session, struct error *err)
     struct work w = {.session = session, .client.fd = -1, .host.fd = -1};
     struct error why, ignored;
     session->verdict = NET_ALLOWED;
-    int r = open_client(&w, &why);
+    int r = watch_for_secrets(&w, &why);
+    if (r == 0)
+        r = open_client(&w, &why);
     if (r == 0) {
         do
             r = serve_request(&w, &why);
         while (r > 0);
-        if (r < 0)
+        if (r < 0) {
+            hide_secrets(&w, &why);
             tell(&w, &why);
+        }
         if (w.client.tls != NULL)
             tls_end(w.client.tls, HEAD_MS, &ignored);
     }
     side_close(&w.host, true);
     side_close(&w.client, false);
+    redact_free(w.redact);
+    redact_set_free(w.secrets);
     return r < 0 ? error_set(err, why.code, "%s", why.message) : 0;
 }

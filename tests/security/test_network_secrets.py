@@ -7,6 +7,7 @@ import uuid
 
 import pytest
 
+import world_services
 from cella_server import wait_until
 from network_inside import Box
 from world import EVIL, OTHER, WEB, WorldServer
@@ -96,6 +97,97 @@ result = together([
     assert got[1]["status"] == 405
     assert set(setting.seen(since)) == {f"Bearer {setting.secret}"}
     assert {met["address"] for met in world.met(since, kind="http", host=setting.host)} == {WEB}
+
+
+# What a program inside that is after the secret can do with a host that echoes what it is sent.
+ATTACK = """
+class Host:
+    def __init__(self):
+        self.sock = socket.create_connection((host, 80), PATIENT)
+        self.file = self.sock.makefile("rb")
+
+    def ask(self, line, body=b"", fields=""):
+        "The status, the sizes of the chunks that the answer came in, and the answer."
+        self.sock.sendall(f"{line} HTTP/1.1\\r\\nHost: {host}\\r\\n{fields}Content-Length: {len(body)}\\r\\n\\r\\n".encode() + body)
+        status = int(self.file.readline().split()[1])
+        fields = {}
+        while line := self.file.readline().strip():
+            fields[line.partition(b":")[0].lower()] = line.partition(b":")[2].strip()
+        if b"content-length" in fields:
+            return status, [], self.file.read(int(fields[b"content-length"])).decode("latin-1")
+        sizes, got = [], b""
+        while size := int(self.file.readline(), 16):
+            sizes.append(size)
+            got += self.file.read(size)
+            self.file.readline()
+        self.file.readline()
+        return status, sizes, got.decode("latin-1")
+
+def recover(known, alphabet, count):
+    "One character after the other: the one that had most held back, or anything else of its own."
+    found, peer = known, Host()
+    for _ in range(count):
+        seen = {}
+        for guess in alphabet:
+            for text in (found + guess, "x" * 3000 + found + guess):
+                _, sizes, got = peer.ask("POST /mirror", text.encode() + bytes(1) + b" and more")
+                seen.setdefault(guess, []).append((sizes, len(got), got == text + " and more"))
+        best = min(alphabet, key=lambda guess: seen[guess][1][0][:1])
+        if sum(seen[best] == other for other in seen.values()) > 1:
+            break
+        found += best
+    return found[len(known):]
+"""
+
+
+def test_a_host_that_echoes_guesses_tells_nothing(setting):
+    """The sizes of the pieces that an answer arrives in are the same, however much of the secret it resembles: of
+    nothing, of a part, and of all but its end."""
+    known = [setting.secret[:size] for size in (0, 3, 10, len(setting.secret) - 6)]
+    found = setting.box.do(ATTACK + """
+result = [recover(text, "0123456789abcdefsk-", 5) for text in known]
+""", host=setting.host, known=known)
+    assert found == [""] * len(known)
+    # The whole secret is taken out, wherever it is cut in two: whoever guesses all of it learns that.
+    got = setting.box.do(ATTACK + """
+result = [Host().ask("POST /mirror", b"to " + secret[:at].encode() + bytes(1) + secret[at:].encode() + b" end")[2]
+          for at in range(0, len(secret), 5)]
+""", host=setting.host, secret=setting.secret)
+    assert got == [f"to {'*' * len(setting.secret)} end"] * len(got)
+
+
+def test_parts_of_answers(world, setting):
+    """Ranges are not passed on, nor are answers in parts: a secret that is cut in two is not found."""
+    since = world.now()
+    got = setting.box.do(ATTACK + """
+peer = Host()
+whole = peer.ask("GET /ranged")
+where = whole[2].index("Bearer ")
+found, status = "", []
+for at in range(where, where + 50, 5):
+    for field in ("Range", "range", "Request-Range"):
+        answer = peer.ask("GET /ranged", fields=f"{field}: bytes={at}-{at + 4}\\r\\nIf-Range: x\\r\\n")
+        status.append(answer[0])
+        found += answer[2] if answer[0] == 206 else ""
+result = {"found": found, "status": status, "partial": Host().ask("GET /partial")}
+""", host=setting.host)
+    assert got["found"] == "" and set(got["status"]) == {200}
+    assert got["partial"][0] == 502 and "206" in got["partial"][2]
+    assert not any({"range", "if-range", "request-range"} & set(dict(met["fields"])) for met in
+                   world.met(since, kind="http", host=setting.host))
+
+
+@pytest.mark.parametrize("form", ["plain", "json", "percent", "html", "hex", "HEX", "base64", "base64-1", "base64-2"])
+def test_echoes_in_other_forms(setting, form):
+    """What the answer still has of a form is not enough to get any of the secret back."""
+    [got] = setting.box.do(ATTACK + f'result = [Host().ask("GET /as/{form}")[2]]', host=setting.host)
+    whole = world_services.echoed_as(form, f"Bearer {setting.secret}")
+    assert len(got) == len(whole) and "*" * len(setting.secret) in got
+    left = [place for place in range(len(whole)) if got[place] != "*"]
+    assert all(got[place] == whole[place] for place in left)
+    other = world_services.echoed_as(form, "Bearer " + "sk-" + "0" * (len(setting.secret) - 3))
+    if len(other) == len(whole):  # what is left would be there with another secret, too
+        assert all(got[place] == other[place] for place in left)
 
 
 def test_it_is_nowhere_inside(setting):

@@ -6,9 +6,11 @@ nothing was met is what most tests of the network prove.
 
 A thread per connection and blocking code: there are few connections, and it is to be read."""
 
+import base64
 import collections
 import contextlib
 import ctypes
+import html
 import json
 import os
 import pathlib
@@ -113,6 +115,22 @@ class Peer:
         return body
 
 
+def echoed_as(form, text):
+    """What a host may make of a header's value without meaning any harm."""
+    data = text.encode("latin-1")
+    return {
+        "plain": lambda: text,
+        "json": lambda: json.dumps({"seen": text}).replace("/", "\\/").replace("-", "\\u002d"),
+        "percent": lambda: urllib.parse.quote(text, safe="").replace("-", "%2d"),
+        "html": lambda: f"<p>{html.escape(text)}</p>".replace("-", "&#45;"),
+        "hex": data.hex,
+        "HEX": lambda: data.hex().upper(),
+        "base64": lambda: base64.b64encode(data).decode(),
+        "base64-1": lambda: base64.b64encode(b"x" + data + b"yz").decode(),
+        "base64-2": lambda: base64.urlsafe_b64encode(b"xx" + data + b"z").decode(),
+    }[form]()
+
+
 class Services:
     """Every server of one namespace."""
 
@@ -148,6 +166,7 @@ class Services:
         try:
             with sock, contextlib.suppress(OSError, ssl.SSLError, ValueError, IndexError, struct.error):
                 sock.settimeout(120)
+                sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
                 serve(sock, event)
         finally:
             event["closed"] = True
@@ -285,6 +304,15 @@ class Services:
             while True:
                 sock.sendall(b"5\r\ntick\n\r\n")
                 time.sleep(0.05)
+        if path == "/mirror":  # the body, in the pieces that NULs in it make, the last one after a while
+            sock.sendall(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+            pieces = noted["body"].encode("latin-1").split(b"\0")
+            for number, piece in enumerate(pieces):
+                if number == len(pieces) - 1:
+                    time.sleep(float(asked.get("wait", "0")))
+                sock.sendall(b"%x\r\n%b\r\n" % (len(piece), piece) if piece else b"")
+            sock.sendall(b"0\r\n\r\n")
+            return True
         if path == "/upgrade":
             sock.sendall(b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: "
                          + values.get("upgrade", "echo").encode() + b"\r\n\r\n" + peer.rest)
@@ -306,6 +334,12 @@ class Services:
         text = json.dumps({"address": event["address"], "port": event["port"], "sni": event.get("sni"),
                            "host": values.get("host"), "line": noted["line"], "fields": noted["fields"],
                            "body": noted["body"], "number": noted["number"]}).encode()
+        if path.startswith("/as/"):
+            text = echoed_as(path[4:], values.get("authorization", "")).encode()
+        if path == "/partial" or (path == "/ranged" and "range" in values):
+            first, _, last = values.get("range", "bytes=0-9")[6:].partition("-")
+            status, more = "206 Partial Content", f"Content-Range: bytes {first}-{last}/{len(text)}\r\n"
+            text = text[int(first):int(last) + 1]
         if path == "/chunked":
             sock.sendall(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
             for at in range(0, len(text), 50):

@@ -44,6 +44,7 @@ struct fixture {
     const char *server_name; /* that the server has a certificate for */
     struct buf seen;         /* by the server: all requests, heads and bodies */
     int connections;
+    bool go_on, go_on_again; /* the server may go on */
     void (*body)(struct fixture *f);
 };
 
@@ -53,6 +54,13 @@ static void answer(struct tls *tls, const char *text)
 {
     struct error err;
     tls_write(tls, text, strlen(text), WAIT_MS, &err);
+}
+
+static void wait_until(struct fixture *f, const bool *flag)
+{
+    struct error err;
+    while (!*flag && co_sleep(f->loop, 5, &err) == 0) {
+    }
 }
 
 /* One request; false: hang up. */
@@ -96,7 +104,17 @@ static bool serve_one(struct fixture *f, struct tls *tls)
         answer(tls, "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 6\r\n\r\npacked");
     else if (strncmp(in.data, "HEAD /packed ", 13) == 0)
         answer(tls, "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 6\r\n\r\n");
-    else if (strncmp(in.data, "GET /ends ", 10) == 0) {
+    else if (strncmp(in.data, "GET /part ", 10) == 0)
+        answer(tls, "HTTP/1.1 206 Partial Content\r\nContent-Length: 15\r\n"
+                    "Content-Range: bytes 0-14/26\r\n\r\nsk-very-secret-");
+    else if (strncmp(in.data, "GET /events ", 12) == 0) {
+        answer(tls, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+                    "b\r\ndata: one\n\n\r\n");
+        wait_until(f, &f->go_on);
+        answer(tls, "4\r\ntail\r\n");
+        wait_until(f, &f->go_on_again);
+        answer(tls, "19\r\n" SECRET "\r\n0\r\n\r\n");
+    } else if (strncmp(in.data, "GET /ends ", 10) == 0) {
         answer(tls, "HTTP/1.1 200 OK\r\n\r\nuntil the end");
         return false;
     } else if (strncmp(in.data, "GET /socket ", 12) == 0) {
@@ -324,8 +342,51 @@ static void body_hidden_echoes(struct fixture *f)
     assert_has_not(out.data, "packed");
     assert_int_equal(t.result, -1);
     buf_clear(&out);
+    /* Nor is its length: of something packed with the secret, it tells how well a guess fits. */
     exchange(f, "HEAD /packed HTTP/1.1\r\nHost: " HOST "\r\nConnection: close\r\n\r\n", &out, &t);
     assert_has(out.data, "HTTP/1.1 200 ");
+    assert_has_not(out.data, "Content-Length");
+    assert_int_equal(t.result, 0);
+    buf_clear(&out);
+    exchange(f, "HEAD /ends HTTP/1.1\r\nHost: " HOST "\r\nConnection: close\r\n\r\n", &out, &t);
+    assert_has(out.data, "Content-Length: 2\r\n");
+}
+
+/* A secret that is cut in two could not be found. */
+static void body_parts_of_answers(struct fixture *f)
+{
+    _cleanup_buf_ struct buf out = BUF_INIT(TEXT_MAX);
+    struct talk t;
+    exchange(f,
+             "GET /a HTTP/1.1\r\nHost: " HOST "\r\nRange: bytes=1-2\r\nIf-range: x\r\n"
+             "Request-Range: bytes=1-2\r\nAccept-Charset: utf-16\r\nConnection: close\r\n\r\n",
+             &out, &t);
+    assert_has(out.data, "\r\n\r\nok");
+    assert_has_not(f->seen.data, "ange:");
+    assert_has_not(f->seen.data, "utf-16");
+    buf_clear(&out);
+    exchange(f, "GET /part HTTP/1.1\r\nHost: " HOST "\r\n\r\n", &out, &t);
+    assert_has(out.data, "HTTP/1.1 502 ");
+    assert_has_not(out.data, "very-se");
+    assert_int_equal(t.result, -1);
+}
+
+/* Whole lines of an answer go on at once; what is behind them waits for more, or for the clock. */
+static void body_streams(struct fixture *f)
+{
+    _cleanup_buf_ struct buf out = BUF_INIT(TEXT_MAX);
+    struct talk t;
+    talk_begin(&t, f, HOST, false);
+    say(&t, "GET /events HTTP/1.1\r\nHost: " HOST "\r\n\r\n");
+    hear(&t, &out, "data: one\n\n");
+    assert_has_not(out.data, "tail");
+    f->go_on = true;
+    hear(&t, &out, "tail"); /* by the clock: the host waits for the second step */
+    f->go_on_again = true;
+    hear(&t, &out, "\r\n0\r\n\r\n");
+    assert_has(out.data, "******");
+    assert_has_not(out.data, SECRET);
+    talk_end(&t);
     assert_int_equal(t.result, 0);
 }
 
@@ -557,6 +618,8 @@ TEST(checks_certificates)
 TEST(missing_secret)
 TEST(websocket)
 TEST(hidden_echoes)
+TEST(parts_of_answers)
+TEST(streams)
 TEST(ends_tls)
 
 /* --- rules --- */
@@ -601,6 +664,8 @@ int main(void)
         cmocka_unit_test(test_missing_secret),
         cmocka_unit_test(test_websocket),
         cmocka_unit_test(test_hidden_echoes),
+        cmocka_unit_test(test_parts_of_answers),
+        cmocka_unit_test(test_streams),
         cmocka_unit_test(test_ends_tls),
         cmocka_unit_test(test_rules),
     };
