@@ -42,7 +42,7 @@ static bool denies_everything(struct slice deny)
 
 struct rules {
     struct arena *arena;
-    struct buf headers; /* a list of strings, four each, as in struct network_request */
+    struct buf headers; /* a list of strings, five each, as in struct network_request */
 };
 
 /* "Bearer ${e2b.secrets.openai}" is the secret "openai" in "Bearer {}"; a value without is sent as
@@ -87,7 +87,7 @@ static int read_rule(struct rules *rules, const char *host, yyjson_val *rule, st
             return error_set(err, ERROR_INVALID_ARGUMENT, "%s: headers must be strings", where);
         if (read_value(rules, where, value, &secret, &format, err) < 0)
             return -1;
-        const char *const words[] = {host, field, secret, format};
+        const char *const words[] = {host, field, secret, format, ""};
         for (size_t i = 0; i < ARRAY_LEN(words); i++)
             buf_add(&rules->headers, words[i], strlen(words[i]) + 1);
     }

@@ -428,6 +428,7 @@ static const struct option_row network_set_options[] = {
     NETWORK_OPTIONS,
     {.name = "header", .repeats = true, .kind = OPTION_TEXT, .value = "HOST:HEADER=SECRET",
      .help = "a header with a secret for requests to a host: \"api.example.com:Authorization=Bearer {my-secret}\"; may be given several times"},
+    FLAG("header-upgrade", "requests that get one of these headers may become WebSockets"),
     FLAG("replace", "what is not given is empty from now on; else it stays as it was"),
     END_OF_OPTIONS,
 };

@@ -27,7 +27,7 @@ static void add_list(const struct args *args, const char *option, yyjson_mut_doc
 }
 
 /* "api.example.com:Authorization=secret" or, with a format, "…=Bearer {secret}". */
-static int add_header(yyjson_mut_doc *doc, yyjson_mut_val *list, const char *text,
+static int add_header(yyjson_mut_doc *doc, yyjson_mut_val *list, const char *text, bool upgrade,
                       struct error *err)
 {
     const char *colon = strchr(text, ':'), *equals = colon == NULL ? NULL : strchr(colon, '=');
@@ -40,6 +40,8 @@ static int add_header(yyjson_mut_doc *doc, yyjson_mut_val *list, const char *tex
     yyjson_mut_val *item = yyjson_mut_arr_add_obj(doc, list);
     yyjson_mut_obj_add_strn(doc, item, "host", text, (size_t)(colon - text));
     yyjson_mut_obj_add_strn(doc, item, "header", colon + 1, (size_t)(equals - colon - 1));
+    if (upgrade)
+        yyjson_mut_obj_add_bool(doc, item, "upgrade", true);
     if (close == NULL) {
         yyjson_mut_obj_add_str(doc, item, "secret", equals + 1);
         return 0;
@@ -77,7 +79,8 @@ static int add_headers(const struct args *args, yyjson_mut_doc *doc, yyjson_mut_
         if (headers == NULL)
             headers = yyjson_mut_obj_add_arr(doc, object, "headers");
         if (strcmp(args->options[i].value, "none") != 0 &&
-            add_header(doc, headers, args->options[i].value, err) < 0)
+            add_header(doc, headers, args->options[i].value, args_flag(args, "header-upgrade"),
+                       err) < 0)
             return -1;
     }
     return 0;
@@ -125,6 +128,8 @@ static int print_network(yyjson_val *root, struct error *err)
         text_add_plain(&out, client_text(header, "/format"));
         buf_adds(&out, " with ");
         text_add_plain(&out, client_text(header, "/secret"));
+        if (yyjson_get_bool(yyjson_obj_get(header, "upgrade")))
+            buf_adds(&out, ", WebSockets allowed");
         buf_addc(&out, '\n');
     }
     return output_buf(&out, err);

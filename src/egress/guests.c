@@ -127,10 +127,16 @@ static void close_flow(struct flow *flow, enum net_verdict why)
 }
 
 /* What was allowed by the policy before. What is still being judged meets the new one anyway. */
+static bool is_refused(const struct guests *guests, const struct flow *flow)
+{
+    return flow_verdict(guests, flow) != NET_ALLOWED ||
+           (flow->upgraded && !net_policy_upgrades(&flow->guest->policy, flow->name));
+}
+
 static void close_refused(const struct guests *guests, struct guest *guest)
 {
     for (struct flow *flow = guest->flows; flow != NULL; flow = flow->next)
-        if (flow->judged && flow_verdict(guests, flow) != NET_ALLOWED)
+        if (flow->judged && is_refused(guests, flow))
             close_flow(flow, NET_REFUSED_CHANGED);
 }
 

@@ -45,6 +45,7 @@ struct flow {
     bool judged;             /* a verdict allowed it: it has to go when that changes */
     enum net_verdict closed; /* why it was cancelled; NET_ALLOWED: it was not */
     bool secret;             /* its requests get one: it has to go when that changes */
+    bool upgraded;           /* one of those has become a WebSocket */
     struct log_live live;
 };
 

@@ -63,6 +63,8 @@ struct inject_session {
     int fd;                /* from the sandbox; stays the caller's */
     struct slice early;    /* what was read from it already */
     bool tls;              /* it begins TLS (the client's hello may be in early); else HTTP */
+    bool upgrades;         /* requests may become WebSockets */
+    bool *upgraded;        /* set when one has; may be NULL */
     struct tls_roots *roots;
     /* A connection to port 443 of the host, which may be asked for several times. Whether the host
      * and its address may be reached is the caller's matter. The descriptor is the session's. */

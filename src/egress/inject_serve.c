@@ -138,6 +138,13 @@ static int read_request(struct work *w, struct error *err)
         return fail(w,
                     err->code == ERROR_INVALID_HTTP ? NET_REFUSED_UNLISTED : NET_REFUSED_MALFORMED);
     w->upgrade = inject_wants_upgrade(&w->request);
+    if (w->upgrade && !w->session->upgrades) {
+        error_set(err, ERROR_FORBIDDEN,
+                  "a request to %s carries a secret and may not become a WebSocket: allow it with "
+                  "\"upgrade\": true in the sandbox's spec.network.headers",
+                  w->session->host);
+        return fail(w, NET_REFUSED_DENIED);
+    }
     w->close = w->request.close;
     return 1;
 }
@@ -516,6 +523,8 @@ static int serve_request(struct work *w, struct error *err)
     if (answer.status == 101) {
         _cleanup_buf_ struct buf head = BUF_INIT(HEAD_BYTES_MAX);
         w->answered = true;
+        if (w->session->upgraded != NULL)
+            *w->session->upgraded = true;
         inject_write_answer(&head, w->session, w->redact, &answer, reason, FRAMING_NONE, false);
         if (side_write(&w->client, head.data, head.len, BODY_MS, err) < 0)
             return fail(w, NET_FAILED_CONNECT);

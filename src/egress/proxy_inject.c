@@ -69,6 +69,8 @@ enum net_verdict proxy_inject(struct proxied *p, const char *name, struct slice 
         .fd = p->client,
         .early = early,
         .tls = tls,
+        .upgrades = net_policy_upgrades(&guest->policy, p->flow.name),
+        .upgraded = &p->flow.upgraded,
         .roots = egress->roots,
         .dial = dial,
         .ctx = p,

@@ -302,7 +302,8 @@ void net_policy_pack(const struct net_policy *policy, struct buf *out)
     for (size_t i = 0; i < policy->header_count; i++) {
         const struct net_header *header = &policy->headers[i];
         net_rule_text(&header->host, host);
-        buf_addf(out, "header=%s %s %s %s", host, header->header, header->secret, header->format);
+        buf_addf(out, "%s=%s %s %s %s", header->upgrade ? "header-upgrade" : "header", host,
+                 header->header, header->secret, header->format);
         buf_addc(out, '\0');
     }
 }
@@ -365,12 +366,22 @@ static int take_header(struct net_policy *policy, const char *value, struct erro
     return net_policy_add_header(policy, slice_of(words[0]), words[1], words[2], value, err);
 }
 
+static int take_header_upgrade(struct net_policy *policy, const char *value, struct error *err)
+{
+    if (take_header(policy, value, err) < 0)
+        return -1;
+    policy->headers[policy->header_count - 1].upgrade = true;
+    return 0;
+}
+
 static const struct {
     const char *key;
     int (*take)(struct net_policy *policy, const char *value, struct error *err);
 } items[] = {
-    {"mode", take_mode}, {"ipv6", take_ipv6},   {"in", take_in},         {"out", take_out},
-    {"deny", take_deny}, {"allow", take_allow}, {"header", take_header},
+    {"mode", take_mode},     {"ipv6", take_ipv6},
+    {"in", take_in},         {"out", take_out},
+    {"deny", take_deny},     {"allow", take_allow},
+    {"header", take_header}, {"header-upgrade", take_header_upgrade},
 };
 
 static int take_item(struct net_policy *policy, const char *item, struct error *err)

@@ -82,6 +82,7 @@ struct net_header {
     char secret[NAME_MAX_LEN + 1];          /* name of the secret, in the sandbox's workspace; or
                                                NET_NO_SECRET */
     char format[NET_HEADER_FORMAT_MAX + 1]; /* "Bearer {}": {} is where it goes, exactly once */
+    bool upgrade; /* such requests may become WebSockets, in which secrets are found less surely */
 };
 
 /* Zeros are mode none. */
@@ -169,6 +170,9 @@ size_t net_policy_admissions(const struct net_policy *policy, const char *name,
  * (NULL: of all). */
 const struct net_header *net_policy_header(const struct net_policy *policy, const char *name,
                                            const struct net_header *after);
+/* Whether requests to this name may become WebSockets although they get headers: each header with a
+ * secret allows it. */
+bool net_policy_upgrades(const struct net_policy *policy, const char *name);
 
 /* ---- as bytes ---- */
 

@@ -270,3 +270,15 @@ const struct net_header *net_policy_header(const struct net_policy *policy, cons
             return &policy->headers[i];
     return NULL;
 }
+
+bool net_policy_upgrades(const struct net_policy *policy, const char *name)
+{
+    const struct net_header *header = NULL;
+    bool any = false;
+    while ((header = net_policy_header(policy, name, header)) != NULL) {
+        if (!header->upgrade && strcmp(header->secret, NET_NO_SECRET) != 0)
+            return false;
+        any = true;
+    }
+    return any;
+}

@@ -12,7 +12,7 @@
 #include "base/log.h"
 #include "sandbox/state.h"
 
-enum { HEADER_WORDS = 4 };
+enum { HEADER_WORDS = 5 };
 
 /* ---- a sandbox's ---- */
 
@@ -227,6 +227,7 @@ static int replace_headers(struct net_policy *policy, struct slice texts, struct
         if (net_policy_add_header(policy, slice_of(words[0]), words[1], words[2],
                                   words[3][0] == '\0' ? NULL : words[3], err) < 0)
             return error_prefix(err, "spec.network.headers");
+        policy->headers[policy->header_count - 1].upgrade = words[4][0] != '\0';
     }
     return 0;
 }

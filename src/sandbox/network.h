@@ -32,7 +32,8 @@ struct network_request {
     unsigned given; /* enum network_given */
     enum net_mode mode;
     struct slice allow, deny; /* lists of strings, instead of those before */
-    struct slice headers;     /* a list of strings, four each: host, header, secret, format */
+    struct slice headers;     /* a list of strings, five each: host, header, secret, format, and
+                                 "upgrade" or "" */
     bool ipv6;
     bool by_default; /* nobody asked: where there are no networks it goes without */
     bool replace;    /* what is not given is not, either; else it stays as it was */

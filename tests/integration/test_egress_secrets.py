@@ -165,11 +165,28 @@ def test_a_change_closes_what_is_open(place, setting):
     setting.logged("REFUSED_CHANGED")
 
 
+def upgrade(setting):
+    sock = setting.guest.connect(HTTP)
+    sock.sendall(f"GET /upgrade HTTP/1.1\r\nHost: {setting.host}\r\nConnection: Upgrade\r\n"
+                 "Upgrade: websocket\r\n\r\n".encode())
+    return sock
+
+
 def test_web_sockets(place, setting):
+    """They may be opened where the header says so; then the secret is taken out of what comes back, and they are
+    closed when the header says so no longer."""
+    rules = [f"allow={setting.host}", f"allow={setting.other}"]
+    header = f"{setting.host} authorization s Bearer {{}}"
     since = place.now()
-    with setting.guest.connect(HTTP) as sock:
-        sock.sendall(f"GET /upgrade HTTP/1.1\r\nHost: {setting.host}\r\nConnection: Upgrade\r\n"
-                     "Upgrade: websocket\r\n\r\n".encode())
+    for refusing in ([], [f"header={header}"], [f"header-upgrade={header}", f"header={setting.host} x-more t {{}}"]):
+        setting.guest.set(*rules, *refusing)
+        setting.set(setting.header())
+        with upgrade(setting) as sock:
+            answer = read_all(sock)
+        assert answer.startswith(b"HTTP/1.1 403 ") and b"spec.network.headers" in answer, answer
+    assert setting.met(since) == []
+    setting.guest.set(*rules, f"header-upgrade={header}")
+    with upgrade(setting) as sock:
         got = b""
         while b"\r\n\r\n" not in got:
             got += sock.recv(4096)
@@ -179,6 +196,8 @@ def test_web_sockets(place, setting):
             piece = sock.recv(4096)
             assert piece, got
             got += piece
+        setting.guest.set(*rules, f"header={header}")
+        assert read_all(sock) == b""
     assert setting.came(since) == [f"Bearer {setting.secret}"]
 
 

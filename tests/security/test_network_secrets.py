@@ -190,6 +190,29 @@ def test_echoes_in_other_forms(setting, form):
         assert all(got[place] == other[place] for place in left)
 
 
+def test_web_sockets_are_asked_for(server, setting):
+    """Their messages have no line ends, so what is held back of them goes on soon: only who wants that has it."""
+    path, ask = f"/v0/sandbox/{setting.box.name}/network", ATTACK + """
+with socket.create_connection((host, 80), PATIENT) as sock:
+    sock.sendall(f"GET /upgrade HTTP/1.1\\r\\nHost: {host}\\r\\nConnection: Upgrade\\r\\nUpgrade: websocket\\r\\n\\r\\n".encode())
+    got = sock.recv(65536)
+    if b" 101 " in got:
+        sock.sendall(b"<" + secret.encode() + b">")
+        while b">" not in got:
+            got += sock.recv(65536)
+result = {"got": got.decode("latin-1")}
+"""
+    before = server.request("GET", path).json()["headers"]
+    assert "HTTP/1.1 403 " in setting.box.do(ask, host=setting.host, secret=setting.secret)["got"]
+    allowed = [{**header, "upgrade": True} for header in before]
+    assert server.request("PATCH", path, {"headers": allowed}).json()["headers"] == allowed
+    assert f"<{'*' * len(setting.secret)}>" in setting.box.do(ask, host=setting.host, secret=setting.secret)["got"]
+    done = server.cli("network", "set", setting.box.name, "--header", f"{setting.host}:Authorization=Bearer {{{setting.name}}}",
+                      "--header-upgrade")
+    assert done.returncode == 0 and "WebSockets allowed" in done.stdout, done
+    assert server.request("PATCH", path, {"headers": before}).json()["headers"] == before
+
+
 def test_it_is_nowhere_inside(setting):
     """Not in the environment, the memory, the files or the processes of the sandbox."""
     look = f"""

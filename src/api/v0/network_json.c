@@ -55,19 +55,22 @@ static int read_header(struct arena *arena, yyjson_val *object, struct buf *list
 {
     struct header {
         const char *host, *header, *secret, *format;
+        bool upgrade;
     } header = {.secret = NET_NO_SECRET, .format = ""};
     static const struct json_field header_fields[] = {
         {"host", JSON_STRING, true, offsetof(struct header, host)},
         {"header", JSON_STRING, true, offsetof(struct header, header)},
         {"secret", JSON_STRING, .offset = offsetof(struct header, secret)},
         {"format", JSON_STRING, .offset = offsetof(struct header, format)},
+        {"upgrade", JSON_BOOL, .offset = offsetof(struct header, upgrade)},
     };
     if (!yyjson_is_obj(object))
         return error_set(err, ERROR_INVALID_ARGUMENT, "network.headers must hold objects");
     if (json_read(arena, object, "network.headers[]", header_fields, ARRAY_LEN(header_fields),
                   &header, err) < 0)
         return -1;
-    const char *const words[] = {header.host, header.header, header.secret, header.format};
+    const char *const words[] = {header.host, header.header, header.secret, header.format,
+                                 header.upgrade ? "upgrade" : ""};
     for (size_t i = 0; i < ARRAY_LEN(words); i++)
         buf_add(list, words[i], strlen(words[i]) + 1);
     return buf_check(list, "network.headers", err);
@@ -194,6 +197,8 @@ static void add_headers(yyjson_mut_doc *doc, yyjson_mut_val *network,
         if (strcmp(header->secret, NET_NO_SECRET) != 0)
             yyjson_mut_obj_add_strcpy(doc, item, "secret", header->secret);
         yyjson_mut_obj_add_strcpy(doc, item, "format", header->format);
+        if (header->upgrade)
+            yyjson_mut_obj_add_bool(doc, item, "upgrade", true);
     }
 }
 

@@ -72,8 +72,8 @@ static void what_it_comes_to(void **state)
 static void rules_are_headers(void **state)
 {
     static const char *const wanted[] = {
-        "a.example", "Authorization", "key_1", "Bearer {}!",
-        "a.example", "X-Plain",       "-",     "as it is",
+        "a.example", "Authorization", "key_1", "Bearer {}!", "",
+        "a.example", "X-Plain",       "-",     "as it is",   "",
     };
     struct network_request request;
     size_t n = 0;

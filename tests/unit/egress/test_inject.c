@@ -205,6 +205,7 @@ static void talk_begin(struct talk *t, struct fixture *f, const char *host, bool
         .host = host,
         .fd = fds[1],
         .tls = tls,
+        .upgrades = strcmp(host, HOST) == 0,
         .roots = f->roots,
         .dial = dial,
         .ctx = f,
@@ -498,8 +499,20 @@ static void body_websocket(struct fixture *f)
     assert_has_not(f->seen.data, "deflate");
     assert_has_not(out.data, "deflate");
     assert_has(f->seen.data, "authorization: " VALUE "\r\n");
-    say(&t, "there");
-    hear(&t, &out, "there");
+    say(&t, "there " SECRET);
+    hear(&t, &out, "there *****");
+    assert_has_not(out.data, SECRET);
+    talk_end(&t);
+    /* Only where it was allowed. */
+    buf_clear(&out);
+    buf_clear(&f->seen);
+    talk_begin(&t, f, "other.world.example", false);
+    say(&t, "GET /socket HTTP/1.1\r\nHost: other.world.example\r\nConnection: Upgrade\r\n"
+            "Upgrade: websocket\r\n\r\n");
+    hear(&t, &out, NULL);
+    assert_has(out.data, "HTTP/1.1 403 ");
+    assert_has(out.data, "spec.network.headers");
+    assert_int_equal(f->seen.len, 0);
     talk_end(&t);
 }
 

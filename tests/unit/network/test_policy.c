@@ -296,9 +296,13 @@ static void test_round_trip(void **state)
     net_policy_add_header(&from, slice_of("api.example.com"), "x-key", "s", "a {} b", NULL);
     net_policy_add_header(&from, slice_of("api.example.com"), "x-plain", NET_NO_SECRET, "as it is",
                           NULL);
+    assert_false(net_policy_upgrades(&from, "api.example.com"));
+    from.headers[0].upgrade = true;
     net_policy_pack(&from, &bytes);
     assert_int_equal(net_policy_unpack((struct slice){bytes.data, bytes.len}, &to, NULL), 0);
     assert_true(net_policy_same(&from, &to));
+    assert_true(net_policy_upgrades(&to, "api.example.com"));
+    assert_false(net_policy_upgrades(&to, "other.example.com"));
     assert_int_equal(to.allow_count, 3);
     assert_string_equal(to.headers[0].format, "a {} b");
     assert_string_equal(to.headers[1].format, "as it is");
