@@ -17,10 +17,10 @@
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/limits.h"
+#include "egress/inject_body.h"
 #include "egress/inject_head.h"
 #include "egress/inject_side.h"
 #include "egress/redact.h"
-#include "http/chunk.h"
 #include "loop/task.h"
 
 enum {
@@ -204,78 +204,13 @@ static int connect_host(struct work *w, struct error *err)
 
 /* --- bodies --- */
 
-/* A piece of a body as it goes on. */
-static int pass(struct side *to, struct slice piece, bool chunked, int64_t timeout_ms,
-                struct error *err)
-{
-    char size[24];
-    if (piece.len == 0)
-        return 0;
-    if (!chunked)
-        return side_write(to, piece.data, piece.len, timeout_ms, err);
-    int n = snprintf(size, sizeof(size), "%zx\r\n", piece.len);
-    if (side_write(to, size, (size_t)n, timeout_ms, err) < 0 ||
-        side_write(to, piece.data, piece.len, timeout_ms, err) < 0)
-        return -1;
-    return side_write(to, "\r\n", 2, timeout_ms, err);
-}
-
-/* Where a body ends. */
-struct body {
-    enum inject_framing framing;
-    uint64_t left;
-    struct chunk_decoder chunks;
-};
-
-/* The next piece of a body, as much as is there; an empty one at its end. */
-static int next_piece(struct body *body, struct side *from, int64_t timeout_ms,
-                      struct slice *ret_piece, struct error *err)
-{
-    for (;;) {
-        struct slice have = side_bytes(from);
-        size_t used = 0;
-        *ret_piece = (struct slice){"", 0};
-        if (body->framing == FRAMING_NONE || (body->framing == FRAMING_LENGTH && body->left == 0))
-            return 0;
-        if (body->framing == FRAMING_CHUNKED && have.len > 0) {
-            enum chunk_step step = chunk_decode(&body->chunks, have.data, have.len, &used, err);
-            side_took(from, used);
-            have = side_bytes(from);
-            if (step == CHUNK_BAD)
-                return -1;
-            if (step == CHUNK_END) {
-                body->framing = FRAMING_NONE;
-                return 0;
-            }
-            body->left = step == CHUNK_DATA ? body->chunks.left : 0;
-        }
-        if (have.len > 0 && (body->framing == FRAMING_TO_END || body->left > 0)) {
-            if (body->framing != FRAMING_TO_END && have.len > body->left)
-                have.len = body->left;
-            if (body->framing == FRAMING_CHUNKED)
-                chunk_took(&body->chunks, have.len);
-            body->left -= body->framing == FRAMING_TO_END ? 0 : have.len;
-            side_took(from, have.len);
-            *ret_piece = have;
-            return 0;
-        }
-        int more = side_fill(from, timeout_ms, err);
-        if (more < 0)
-            return -1;
-        if (more == 0 && body->framing == FRAMING_TO_END)
-            return 0;
-        if (more == 0)
-            return error_set(err, ERROR_UPSTREAM_FAILED, "the connection ended in a body");
-    }
-}
-
 /* The request's body. What the host no longer wants to have is not sent: it has answered. */
 static int send_body(struct work *w, bool *ret_refused, struct error *err)
 {
     static const char go_on[] = "HTTP/1.1 100 Continue\r\n\r\n";
     const int64_t length = w->request.request.content_length;
-    struct body body = {.framing = w->request.chunked ? FRAMING_CHUNKED : FRAMING_LENGTH,
-                        .left = w->request.chunked ? 0 : (uint64_t)length};
+    struct inject_body body = {.framing = w->request.chunked ? FRAMING_CHUNKED : FRAMING_LENGTH,
+                               .left = w->request.chunked ? 0 : (uint64_t)length};
     *ret_refused = false;
     if (!w->request.chunked && length == 0)
         return 0;
@@ -284,11 +219,11 @@ static int send_body(struct work *w, bool *ret_refused, struct error *err)
         return fail(w, NET_FAILED_CONNECT);
     for (;;) {
         struct slice piece;
-        if (next_piece(&body, &w->client, BODY_MS, &piece, err) < 0)
+        if (inject_body_next(&body, &w->client, BODY_MS, &piece, err) < 0)
             return fail(w, NET_REFUSED_MALFORMED);
         if (piece.len == 0)
             break;
-        if (pass(&w->host, piece, w->request.chunked, BODY_MS, err) < 0) {
+        if (inject_body_pass(&w->host, piece, w->request.chunked, BODY_MS, err) < 0) {
             *ret_refused = err->code == ERROR_UNAVAILABLE;
             return *ret_refused ? 0 : fail(w, NET_FAILED_CONNECT);
         }
@@ -330,21 +265,22 @@ static int read_answer(struct work *w, struct answer_head *ret_answer, struct sl
 
 /* Waits for the next piece of an answer's body. Of a host that is silent for a while, what is held
  * back goes on first. The piece is empty at the end. */
-static int next_answer_piece(struct work *w, struct body *body, bool chunked,
+static int next_answer_piece(struct work *w, struct inject_body *body, bool chunked,
                              struct slice *ret_piece, struct error *err)
 {
     _cleanup_buf_ struct buf out = BUF_INIT(PIECE_MAX);
     if (redact_held(w->redact) > 0) {
-        if (next_piece(body, &w->host, HELD_ANSWER_MS, ret_piece, err) == 0)
+        if (inject_body_next(body, &w->host, HELD_ANSWER_MS, ret_piece, err) == 0)
             return 0;
         if (err->code != ERROR_TIMEOUT)
             return -1;
         redact_release(w->redact, &out);
         if (buf_check(&out, "a piece of an answer", err) < 0 ||
-            pass(&w->client, (struct slice){out.data, out.len}, chunked, BODY_MS, err) < 0)
+            inject_body_pass(&w->client, (struct slice){out.data, out.len}, chunked, BODY_MS, err) <
+                0)
             return -1;
     }
-    return next_piece(body, &w->host, ANSWER_MS, ret_piece, err);
+    return inject_body_next(body, &w->host, ANSWER_MS, ret_piece, err);
 }
 
 /* Both framings may be told, and the one that arrives is not the one that goes on. */
@@ -352,8 +288,8 @@ static int pass_answer_body(struct work *w, enum inject_framing from, enum injec
                             const struct answer_head *answer, struct error *err)
 {
     _cleanup_buf_ struct buf out = BUF_INIT(PIECE_MAX);
-    struct body body = {.framing = from,
-                        .left = from == FRAMING_LENGTH ? (uint64_t)answer->content_length : 0};
+    struct inject_body body = {
+        .framing = from, .left = from == FRAMING_LENGTH ? (uint64_t)answer->content_length : 0};
     const bool chunked = to == FRAMING_CHUNKED;
     struct slice piece;
     redact_reset(w->redact);
@@ -365,7 +301,8 @@ static int pass_answer_body(struct work *w, enum inject_framing from, enum injec
         if (piece.len == 0)
             redact_end(w->redact, &out);
         if (buf_check(&out, "a piece of an answer", err) < 0 ||
-            pass(&w->client, (struct slice){out.data, out.len}, chunked, BODY_MS, err) < 0)
+            inject_body_pass(&w->client, (struct slice){out.data, out.len}, chunked, BODY_MS, err) <
+                0)
             return fail(w, NET_FAILED_CONNECT);
     } while (piece.len > 0);
     if (chunked && side_write(&w->client, "0\r\n\r\n", 5, BODY_MS, err) < 0)
