@@ -3,9 +3,10 @@
 /*
  * A stream is looked at in three views: as it is, with JSON's escapes undone, and with those and
  * the escapes of URLs and HTML undone. Each view is a row of symbols that know which bytes of the
- * stream they come from, and has a rolling hash of its last symbols per form. Every symbol costs
- * the same number of steps: how long a stream takes says nothing about the secret either. Where
- * there was no escape for as long as a form is, the views are the same, and one of them is enough.
+ * stream they come from. It has the hash of all symbols up to each of them, from which the hash of
+ * any row of symbols follows. Every symbol costs the same number of steps: how long a stream takes
+ * says nothing about the secret either. Where there was no escape for as long as a form is, the
+ * views are the same, and one of them is enough.
  */
 
 #include "egress/redact.h"
