@@ -57,6 +57,7 @@
 #include "sandbox/processes.h"
 #include "sandbox/sandbox.h"
 #include "store/store.h"
+#include "wire/farewell.h"
 
 enum { RECOVER_WAIT_MS = 15 * 1000 }; /* and then sandboxes are stopped: the supervisor waits */
 
@@ -237,6 +238,12 @@ static void on_signal(struct watch *watch, uint32_t events)
     struct error err;
     if (read(d->signal_fd, &info, sizeof(info)) != sizeof(info))
         return;
+    if (info.ssi_signo == SERVER_KEEP) {
+        d->keep_sandboxes = true;
+        if (d->sandboxes != NULL)
+            sandboxes_set_keep(d->sandboxes, true);
+        return;
+    }
     if (d->stopping) {
         if (info.ssi_signo == SIGTERM)
             hurry_up(d);
@@ -308,6 +315,7 @@ static int watch_signals(struct cellad *d, struct error *err)
     sigemptyset(&set);
     sigaddset(&set, SIGTERM);
     sigaddset(&set, SIGHUP);
+    sigaddset(&set, SERVER_KEEP);
     sigprocmask(SIG_SETMASK, &set, NULL);
     signal(SIGPIPE, SIG_IGN);
     d->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);

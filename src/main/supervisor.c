@@ -212,12 +212,13 @@ static const char *cors_origin(const struct server_options *options)
     return strcmp(options->cors_origin, "none") == 0 ? "" : options->cors_origin;
 }
 
-/* A certificate that is renewed before it listens to signals is not lost: it reads it later. */
-static void hold_hangups(void)
+/* What it is told before it listens to signals is not lost: it reads it later. */
+static void hold_signals(void)
 {
     sigset_t set;
     sigemptyset(&set);
     sigaddset(&set, SIGHUP);
+    sigaddset(&set, SERVER_KEEP);
     sigprocmask(SIG_BLOCK, &set, NULL);
 }
 
@@ -256,7 +257,7 @@ static void describe_settings(const struct server_options *options,
 
 static int exec_cellad(struct supervisor *s)
 {
-    hold_hangups();
+    hold_signals();
     const int from[FDS_MAX] = {s->dir.fd,  s->http_fd,     s->ready_write_fd,
                                s->unix_fd, s->dir.lock_fd, open_key_pipe(s),
                                s->tls_fd,  s->jwt_fd,      s->metrics_fd};
@@ -619,6 +620,7 @@ static int prepare(struct supervisor *s, struct error *err)
     sigaddset(&set, SIGTERM);
     sigaddset(&set, SIGINT);
     sigaddset(&set, SIGHUP);
+    sigaddset(&set, SERVER_KEEP);
     sigaddset(&set, SIGCHLD);
     sigprocmask(SIG_BLOCK, &set, NULL);
     signal(SIGPIPE, SIG_IGN);
@@ -657,6 +659,13 @@ static void announce(struct supervisor *s)
     fflush(stdout);
 }
 
+static void keep_sandboxes(struct supervisor *s)
+{
+    s->options.keep_sandboxes = true; /* of a cellad that is started later, too */
+    if (s->cellad.pid > 0)
+        kill(s->cellad.pid, SERVER_KEEP);
+}
+
 /* Waits for something to happen. Returns whether it was asked to end. */
 static bool wait_for_events(struct supervisor *s, int timeout_ms)
 {
@@ -671,8 +680,10 @@ static bool wait_for_events(struct supervisor *s, int timeout_ms)
         close(steal_fd(&s->ready_fd));
     struct signalfd_siginfo info;
     while (read(s->signal_fd, &info, sizeof(info)) == sizeof(info))
-        if (info.ssi_signo == SIGTERM || info.ssi_signo == SIGINT ||
-            (info.ssi_signo == SIGHUP && hang_up(s)))
+        if (info.ssi_signo == SERVER_KEEP)
+            keep_sandboxes(s);
+        else if (info.ssi_signo == SIGTERM || info.ssi_signo == SIGINT ||
+                 (info.ssi_signo == SIGHUP && hang_up(s)))
             asked = s->asked = true;
     reap(s);
     return asked;

@@ -7,6 +7,7 @@ import os
 import pathlib
 import re
 import shutil
+import signal
 import subprocess
 
 import pytest
@@ -158,3 +159,20 @@ def test_compose_gives_it_what_it_needs():
     mounted = {one.split(":")[1] for one in service["volumes"]}
     assert {"/var/lib/cella", "/var/lib/cella-root", "/sys/fs/cgroup", "/dev", "/lib/modules", "/run/cella"} <= mounted
     assert ((REPO / "packaging" / service["build"]["context"]).resolve() / service["build"]["dockerfile"]).exists()
+
+
+@pytest.mark.parametrize("job,kept", [("restart", True), ("stop", False), (None, False)])
+def test_the_unit_keeps_sandboxes_over_a_restart_of_the_service_alone(tmp_path, job, kept):
+    """What ExecStop runs, with a systemctl that shows this job for the unit."""
+    unit = (REPO / "packaging/cella.service.in").read_text()
+    script = re.search(r"(?m)^ExecStop=/bin/sh -c '(.*)'$", unit).group(1).replace("$$", "$").replace("%n", "cella.service")
+    fake = tmp_path / "systemctl"
+    fake.write_text("#!/bin/sh\n" + (f'[ "$*" = "list-jobs --no-legend cella.service" ] && '
+                                     f'echo "  812 cella.service {job} running"\n' if job else "exit 1\n"))
+    fake.chmod(0o755)
+    with subprocess.Popen(["sleep", "1000"]) as server:
+        env = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "MAINPID": str(server.pid)}
+        assert subprocess.run(["/bin/sh", "-c", script], env=env, check=False).returncode == 0
+        if not kept:
+            server.kill()
+        assert server.wait(timeout=30) == -(signal.SIGUSR1 if kept else signal.SIGKILL)
