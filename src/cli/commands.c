@@ -92,7 +92,8 @@ static const struct option_row globals[] = {
     TEXT("idle-timeout", "SPAN", "how long it may be unused: 10m; none"),                          \
     TEXT("max-age", "SPAN", "how old it gets at most: 7d; none"),                                  \
     CHOICE("on-expire", "stop|pause|delete|none", "what happens then (none: idle ones stop, others go)"), \
-    CHOICE("wake-on-connect", "yes|no", "connections to its ports start it when it is stopped, and any use when paused")
+    CHOICE("wake-on-connect", "yes|no", "connections to its ports start it when it is stopped, and any use when paused"), \
+    CHOICE("restart", "on-use|on-boot|always|no", "after a restart of server or machine: started by its first use (default), with the server, also when it ends, or not")
 
 #define LOWER_OPTION                                                                               \
     TEXT("auto-lower", "X", "have limits lowered to the most of the last five measurements times "  \

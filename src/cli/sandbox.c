@@ -195,6 +195,7 @@ static int print_sandbox(yyjson_val *root, struct error *err)
         {"Max age", "/spec/lifecycle/maxAge"},
         {"Until", "/spec/lifecycle/expires"},
         {"On expire", "/spec/lifecycle/onExpire"},
+        {"Restart", "/spec/restart"},
         {"Expires", "/expiresAt"},
         {"Idle since", "/idleSince"},
         {"Created", "/metadata/createdAt"},
@@ -204,6 +205,8 @@ static int print_sandbox(yyjson_val *root, struct error *err)
     _cleanup_buf_ struct buf out = BUF_INIT(OUTPUT_MAX);
     for (size_t i = 0; i < ARRAY_LEN(lines); i++)
         add_line(&out, lines[i].label, client_text(root, lines[i].pointer));
+    if (yyjson_get_bool(yyjson_obj_get(root, "startsOnUse")))
+        add_line(&out, "Starts", slice_of("when a request needs it"));
     if (yyjson_get_bool(yyjson_ptr_get(root, "/spec/lifecycle/wakeOnConnect")))
         add_line(&out, "Wakes", slice_of("when somebody connects to a port of it"));
     yyjson_val *lower = yyjson_ptr_get(root, "/spec/autoLower/factor");

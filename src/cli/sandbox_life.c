@@ -266,6 +266,7 @@ static yyjson_mut_doc *body_of(const struct invocation *inv, yyjson_mut_val **re
     yyjson_mut_val *limits = yyjson_mut_obj_add_obj(doc, spec, "resources");
     resources_add(args, doc, limits);
     add_life(args, doc, spec);
+    add_text(doc, spec, "restart", args_option(args, "restart", NULL));
     auto_lower_add(args, doc, spec);
     add_history(args, doc, spec);
     client_add_pairs(args, "label", doc, metadata, "labels");

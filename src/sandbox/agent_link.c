@@ -21,8 +21,29 @@ enum {
     IDLE_MS = 30 * 1000,
 };
 
-int sandbox_running(struct sandboxes *s, const char *workspace, const char *name,
-                    struct sandbox **ret_sandbox, struct error *err)
+/* Why it is not running, and what to do. What went wrong in it is not for visitors. */
+static int refuse(const struct sandbox *sb, enum sandbox_use use, struct error *err)
+{
+    const char *verb = sandbox_is_paused(sb) ? "resume" : "start";
+    const char *address = sb->group == NULL ? sb->name : sb->id;
+    int64_t again_ms = sandbox_restarts_in_ms(sb);
+    if (again_ms >= 0)
+        return error_set(err, ERROR_NOT_RUNNING,
+                         "sandbox \"%s\" is %s, and started again in %.1f s (spec.restart: always)",
+                         sandbox_path(sb), sandbox_status_text(sb->status),
+                         (double)again_ms / 1000);
+    const struct event_record *last =
+        sb->event_count == 0 ? NULL : &sb->events[sb->event_count - 1];
+    bool reason = use == USE_REQUEST && sb->status == SANDBOX_FAILED && last != NULL;
+    return error_set(err, ERROR_NOT_RUNNING,
+                     "sandbox \"%s\" is %s%s%.150s%s: %s it first (PUT /v0/sandbox/%s/%s)",
+                     sandbox_path(sb), sandbox_status_text(sb->status), reason ? " (" : "",
+                     reason ? last->message : "", reason ? ")" : "", verb, address, verb);
+}
+
+static int find_running(struct sandboxes *s, const char *workspace, const char *name,
+                        enum sandbox_use use, uint16_t port, struct sandbox **ret_sandbox,
+                        struct error *err)
 {
     _cleanup_sandbox_ struct sandbox *sb = sandbox_find(s, workspace, name, err);
     if (sb == NULL)
@@ -32,7 +53,7 @@ int sandbox_running(struct sandboxes *s, const char *workspace, const char *name
     bool used = !history_is_looking(sb);
     if (used)
         sandbox_used(sb);
-    if (used && sandbox_go_on_for_use(sb, err) < 0)
+    if (used && sandbox_wake(sb, use, port, err) < 0)
         return -1;
     while (sandbox_comes_up(sb))
         if (co_cond_wait(s->loop, &sb->changed, BECOMES_READY_MS, err) < 0)
@@ -40,19 +61,26 @@ int sandbox_running(struct sandboxes *s, const char *workspace, const char *name
     if (sb->gone)
         return error_set(err, ERROR_SANDBOX_NOT_FOUND, "there is no sandbox \"%s\"",
                          sandbox_path(sb));
-    if (sb->status != SANDBOX_RUNNING) {
-        const char *verb = sandbox_is_paused(sb) ? "resume" : "start";
-        return error_set(err, ERROR_NOT_RUNNING,
-                         "sandbox \"%s\" is %s: %s it first (PUT /v0/sandbox/%s/%s)",
-                         sandbox_path(sb), sandbox_status_text(sb->status), verb,
-                         sb->group == NULL ? sb->name : sb->id, verb);
-    }
+    if (sb->status != SANDBOX_RUNNING)
+        return refuse(sb, use, err);
     if (history_settle(sb, err) < 0)
         return -1;
     if (used)
         tally_action(sb);
     *ret_sandbox = steal_ptr(sb);
     return 0;
+}
+
+int sandbox_running(struct sandboxes *s, const char *workspace, const char *name,
+                    struct sandbox **ret_sandbox, struct error *err)
+{
+    return find_running(s, workspace, name, USE_REQUEST, 0, ret_sandbox, err);
+}
+
+int sandbox_running_for_port(struct sandboxes *s, const char *workspace, const char *name,
+                             uint16_t port, struct sandbox **ret_sandbox, struct error *err)
+{
+    return find_running(s, workspace, name, USE_VISIT, port, ret_sandbox, err);
 }
 
 void sandbox_agent_close(struct sandbox *sb)

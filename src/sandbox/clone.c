@@ -129,6 +129,8 @@ int sandboxes_clone(struct sandboxes *s, const struct sandbox_clone *request, st
                        : source.history,
         .env = request->env != NULL ? *request->env : source.env,
         .enabled = request->enabled != NULL ? *request->enabled : source.enabled,
+        .restart =
+            restart_policy_text(request->restart != NULL ? *request->restart : source.restart),
         .created_by = request->actor,
         .updated_by = request->actor,
         .labels = request->labels != NULL ? *request->labels : source.metadata.labels,

@@ -297,6 +297,7 @@ int sandbox_create_row(struct sandboxes *s, const struct sandbox_create *request
         .history = request->history,
         .env = request->env,
         .enabled = request->enabled,
+        .restart = restart_policy_text(request->restart),
         .created_by = request->actor,
         .updated_by = request->actor,
         .labels = request->metadata.labels,

@@ -210,8 +210,11 @@ static void drive_start(struct sandbox *sb)
     count_create(sb, r == 0, way);
     if (r < 0) {
         log_error("sandbox %s: start failed: %s", sb->id, err.message);
-        if (sb->goal == GOAL_RUNNING)
+        bool wanted = sb->goal == GOAL_RUNNING;
+        if (wanted) {
             sb->goal = GOAL_STOPPED;
+            restart_failed(sb);
+        }
         if (sb->goal != GOAL_DELETED) {
             sandbox_set_status(sb, SANDBOX_FAILED);
             sandbox_add_event(sb, "START", "FAILURE", err.message);
@@ -224,6 +227,7 @@ static void drive_start(struct sandbox *sb)
     metrics_started(sb);
     tally_started(sb);
     sandbox_life_started(sb);
+    restart_started(sb);
     if (sb->goal != GOAL_RUNNING)
         return;
     sandbox_set_status(sb, SANDBOX_RUNNING);
@@ -358,6 +362,7 @@ void sandboxes_stop_all(struct sandboxes *s)
     struct error err;
     s->closing = true;
     reaper_stop(s);
+    restarts_stop(s);
     sandboxes_end_monitors(s);
     for (struct sandbox *sb = s->ids; sb != NULL; sb = sb->by_id.next)
         tunnels_close_idle(sb);
@@ -365,8 +370,12 @@ void sandboxes_stop_all(struct sandboxes *s)
         next = sb->by_id.next;
         if (s->keep || (sb->goal != GOAL_RUNNING && sb->goal != GOAL_PAUSED))
             continue;
+        sb->restart.interrupted = sb->goal == GOAL_RUNNING;
+        sb->stop_reason = sb->goal == GOAL_RUNNING
+                              ? "Sandbox stopped because the server was shut down"
+                              : "Sandbox stopped because the server was shut down: it was paused, "
+                                "its memory is gone, and its files are kept";
         sb->goal = GOAL_STOPPED;
-        sb->stop_reason = "Sandbox stopped because the server was shut down";
         if (sb->up || sb->driven)
             sandbox_set_status(sb, SANDBOX_STOPPING);
         sandbox_drive(sb);

@@ -140,16 +140,3 @@ bool sandboxes_is_paused(struct sandboxes *s, const char *workspace, const char 
     *ret_ms = sb->paused_ms + (sb->paused_at_ms == 0 ? 0 : loop_now(s->loop) - sb->paused_at_ms);
     return sandbox_is_paused(sb);
 }
-
-/* Where connections wake it, whatever is asked of it does: it takes no time. */
-int sandbox_go_on_for_use(struct sandbox *sb, struct error *err)
-{
-    struct sandbox_info info;
-    if (!sandbox_is_paused(sb) || !sandbox_wakes(sb))
-        return 0;
-    sandbox_note(sb, SANDBOX_LOG_INFO, "Woken by a request");
-    struct arena *arena = arena_new();
-    int rc = sandboxes_resume(sb->owner, sb->workspace, sb->id, "cella", arena, &info, err);
-    arena_free(arena);
-    return rc;
-}

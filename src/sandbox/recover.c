@@ -97,8 +97,13 @@ static void save_event(struct sandbox *sb)
 
 void sandbox_lost(struct sandbox *sb, enum sandbox_status status, const char *why)
 {
+    bool wanted = sb->goal == GOAL_RUNNING;
     sb->goal = GOAL_STOPPED;
     sb->up = sb->paused = false;
+    if (status == SANDBOX_FAILED && wanted)
+        restart_failed(sb);
+    else
+        sb->restart.interrupted = wanted;
     sandbox_network_stopped(sb);
     tally_stopped(sb);
     sandbox_agent_close(sb);
@@ -280,6 +285,7 @@ int sandboxes_recover(struct sandboxes *s, struct error *err)
     sandboxes_resume_monitors(s);
     if (metrics_start(s, err) < 0 || reaper_start(s, err) < 0)
         return -1;
+    restarts_begin(s);
     return pools_start(s, err);
 }
 

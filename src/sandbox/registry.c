@@ -139,6 +139,7 @@ struct sandbox *sandbox_new(struct sandboxes *s, const struct store_sandbox *row
     sb->enabled = row->enabled;
     sb->revision = row->revision;
     sb->unsettled = row->unsettled;
+    sb->restart.interrupted = row->interrupted;
     if (row->created_ms > s->last_created_ms)
         s->last_created_ms = row->created_ms;
     sb->created_ms = row->created_ms;
@@ -146,6 +147,7 @@ struct sandbox *sandbox_new(struct sandboxes *s, const struct store_sandbox *row
     copy_actor(sb->created_by, row->created_by);
     copy_actor(sb->updated_by, row->updated_by);
     if (enter_group(sb, row, err) < 0 || sandbox_status_parse(row->status, &sb->status, err) < 0 ||
+        restart_policy_parse(row->restart, &sb->restart.policy, err) < 0 ||
         trust_from_text(row->trust_level, row->security, &sb->security, err) < 0 ||
         sandbox_set_auto_lower(sb, row->auto_lower, err) < 0 ||
         history_set_rules(sb, row->history, err) < 0 ||
@@ -247,6 +249,7 @@ void sandbox_remove(struct sandbox *sb)
     sb->gone = true;
     admission_release(&s->admission, &sb->promise);
     sandbox_life_forget(sb);
+    restart_forget(sb);
     pools_abandon(sb);
     sandbox_forget_previews(sb);
     sandbox_forget_ports(sb);
@@ -288,6 +291,11 @@ struct sandbox *sandbox_find(struct sandboxes *s, const char *workspace, const c
 const char *sandbox_path(const struct sandbox *sb)
 {
     return sb->key + strlen(sb->workspace) + 1;
+}
+
+enum sandbox_status sandbox_seen_status(const struct sandbox_info *info)
+{
+    return info->starts_on_use ? SANDBOX_RUNNING : info->status;
 }
 
 const char *sandbox_address(const struct sandbox_info *info, struct arena *arena)
@@ -351,6 +359,8 @@ void sandbox_info(const struct sandbox *sb, struct arena *arena, struct sandbox_
         .network = {arena_dup(arena, sb->network.packed, sb->network.packed_len),
                     sb->network.packed_len},
         .enabled = sb->enabled,
+        .restart = sb->restart.policy,
+        .starts_on_use = sandbox_starts_on_use(sb),
         .status = sb->status,
         .revision = sb->revision,
         .created_ms = sb->created_ms,
@@ -463,6 +473,8 @@ void sandbox_row(const struct sandbox *sb, struct arena *arena, struct store_san
         .revision = info.revision,
         .clone_of = dup_or_null(arena, sb->clone_of),
         .unsettled = sb->unsettled,
+        .restart = restart_policy_text(info.restart),
+        .interrupted = sb->restart.interrupted,
         .trust_level = trust_level_text(info.security.level),
         .security = trust_text(&info.security, arena),
         .lifespan = sandbox_life_row(sb, arena),

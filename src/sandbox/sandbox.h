@@ -23,6 +23,7 @@
 #include "provider/provider.h"
 #include "sandbox/network.h"
 #include "sandbox/resources.h"
+#include "sandbox/restart.h"
 #include "sandbox/trust.h"
 #include "sandbox/lifespan.h"
 #include "store/store.h"
@@ -91,6 +92,8 @@ struct sandbox_info {
     struct trust_options security;
     struct slice network; /* net_policy_pack()'s list; empty: none */
     bool enabled;
+    enum restart_policy restart;
+    bool starts_on_use; /* it is stopped, and the first request that needs it starts it */
     enum sandbox_status status;
     uint64_t revision;              /* another one after each change; shown as "rev-123" */
     int64_t created_ms, updated_ms; /* created_ms is different for each sandbox: a cursor */
@@ -102,6 +105,10 @@ struct sandbox_info {
     int64_t used_ms;       /* when it was last in use; now while it is */
     int64_t idle_since_ms; /* the same for one that is idle, and to end for that; 0: it is not */
 };
+
+/* Its status for clients whose protocol knows no restart of the server: one that starts with its
+ * next use runs. */
+enum sandbox_status sandbox_seen_status(const struct sandbox_info *info);
 
 /* What it is found by in its workspace: its name, or "group/name". */
 const char *sandbox_address(const struct sandbox_info *info, struct arena *arena);
@@ -148,6 +155,7 @@ struct sandbox_create {
     struct trust_request security;
     struct network_request network;
     bool enabled; /* false: it stays stopped until it is started */
+    enum restart_policy restart;
     struct lifespan lifespan;
     const char *actor;
 };
@@ -217,6 +225,7 @@ struct sandbox_clone {
     const char *blaxel_spec;                /* NULL: as the source has it */
     const char *e2b_spec;                   /* the same */
     const bool *enabled;                    /* NULL: as the source has it */
+    const enum restart_policy *restart;     /* the same */
     struct trust_request security;          /* zeros: as the source has it */
     struct network_request network;         /* zeros: as the source has it */
     const struct lifespan_change *lifespan; /* NULL: as the source has it, counted anew */
@@ -252,6 +261,7 @@ struct sandbox_update {
     const char *blaxel_spec;
     const char *e2b_spec;
     const bool *enabled; /* another value than before stops or starts it; NULL: as it is */
+    const enum restart_policy *restart;     /* NULL: as it is */
     struct trust_request security;          /* zeros, or what it has: INVALID_ARGUMENT */
     struct network_request network;         /* zeros: as it is. It holds for what is open too */
     const struct lifespan_change *lifespan; /* NULL: as it is. A ttl that it sets counts from now */
@@ -271,7 +281,8 @@ int sandboxes_update(struct sandboxes *s, const struct sandbox_update *request, 
 
 /* These record the wish, answer with the sandbox in its new status (starting, resuming, stopping,
  * pausing, deleting) and go on by themselves. start: ALREADY_RUNNING, SANDBOX_EXPIRED (its age or
- * date is over); one that is paused goes on where it was. stop: NOT_RUNNING; delete:
+ * date is over); one that is paused goes on where it was. stop: NOT_RUNNING, unless its restart
+ * policy would start it again; delete:
  * SANDBOX_NOT_FOUND once it is being deleted. */
 int sandboxes_start(struct sandboxes *s, const char *workspace, const char *name, const char *actor,
                     struct arena *arena, struct sandbox_info *ret_info, struct error *err);
@@ -288,9 +299,9 @@ bool sandboxes_is_paused(struct sandboxes *s, const char *workspace, const char 
 int sandboxes_resume(struct sandboxes *s, const char *workspace, const char *name,
                      const char *actor, struct arena *arena, struct sandbox_info *ret_info,
                      struct error *err);
-/* For somebody who comes to work in it: one that is stopped or paused is resumed if it is to be
- * woken so (and not switched off), else NOT_RUNNING; any other is told as it is. Returns before it
- * runs. */
+/* For somebody who comes to work in it: one that is stopped or paused is resumed if its
+ * wakeOnConnect or its restart policy allows that, else NOT_RUNNING; any other is told as it is.
+ * Returns before it runs. */
 int sandboxes_wake(struct sandboxes *s, const char *workspace, const char *name,
                    struct arena *arena, struct sandbox_info *ret_info, struct error *err);
 int sandboxes_stop(struct sandboxes *s, const char *workspace, const char *name, const char *actor,

@@ -20,6 +20,7 @@
 #include "sandbox/logs.h"
 #include "sandbox/metrics.h"
 #include "sandbox/publish.h"
+#include "sandbox/restart.h"
 #include "sandbox/network_state.h"
 #include "sandbox/sandbox.h"
 #include "sandbox/spec.h"
@@ -67,6 +68,16 @@ struct life {
     bool due;
 };
 
+/* Whether and when it is started again: restart.c's. */
+struct restart {
+    enum restart_policy policy;
+    bool interrupted;   /* it is down, and its owner wants it to run */
+    unsigned failures;  /* ends and failed starts, one after the other */
+    int64_t started_ms; /* by the loop's clock; 0: it has not run since the last failure */
+    int64_t at_ms;      /* when the timer starts it; 0: there is none */
+    struct timer timer;
+};
+
 struct sandbox {
     struct sandboxes *owner;
     char *id;
@@ -107,6 +118,7 @@ struct sandbox {
     size_t history_said_len;
     struct tally tally;
     struct life life;
+    struct restart restart;
 
     char *clone_of;   /* id of the sandbox whose files it is still to be given; NULL: none */
     bool copying;     /* that is being done */
@@ -432,9 +444,12 @@ int sandbox_agent(struct sandboxes *s, const char *workspace, const char *name,
                   struct sandbox **ret_sandbox, struct channel **ret_channel, struct error *err);
 /* The second half of it, for one that is held and running: no use of it that anybody counts. */
 int sandbox_agent_reach(struct sandbox *sb, struct channel **ret_channel, struct error *err);
-/* The first half of it: found, and running. */
+/* The first half of it: found, and running, or brought there (wake.c). */
 int sandbox_running(struct sandboxes *s, const char *workspace, const char *name,
                     struct sandbox **ret_sandbox, struct error *err);
+/* The same, for a connection to a port of it. */
+int sandbox_running_for_port(struct sandboxes *s, const char *workspace, const char *name,
+                             uint16_t port, struct sandbox **ret_sandbox, struct error *err);
 /* Connects ahead of the first question, if that can be done: on the driver, while it starts. */
 void sandbox_agent_expect(struct sandbox *sb);
 void sandbox_agent_close(struct sandbox *sb);
@@ -478,17 +493,43 @@ int sandbox_thaw(struct sandbox *sb, struct error *err);
 void sandbox_froze(struct sandbox *sb); /* the provider has it standing still */
 /* Paused, or about to be. */
 bool sandbox_is_paused(const struct sandbox *sb);
-/* Resumes one that is paused, if it is to be woken by those who use it; any other stays as it is.
- * Returns before it runs. */
-int sandbox_go_on_for_use(struct sandbox *sb, struct error *err);
+
+/* restart.c */
+/* It is marked as interrupted, and its policy starts it one way or the other. */
+bool sandbox_is_due(const struct sandbox *sb);
+/* It is stopped, and the first request that needs it starts it. */
+bool sandbox_starts_on_use(const struct sandbox *sb);
+/* Until it is started again after a failure; -1: it is not about to be. */
+int64_t sandbox_restarts_in_ms(const struct sandbox *sb);
+/* Somebody wants something else of it: takes the mark away. */
+void restart_forget(struct sandbox *sb);
+void restart_started(struct sandbox *sb); /* it runs, since now */
+/* It should run and does not: its pid 1 ended, or its start failed. To be recorded next. */
+void restart_failed(struct sandbox *sb);
+void restart_set_policy(struct sandbox *sb, enum restart_policy policy);
+/* On a coroutine, once it is known what runs: starts those that start with the server. */
+void restarts_begin(struct sandboxes *s);
+void restarts_stop(struct sandboxes *s); /* nothing is started any more */
 
 /* wake.c */
-/* Whether those who come have it started, or go on: its owner's choice. */
-bool sandbox_wakes(const struct sandbox *sb);
-/* Starts a sandbox that is stopped, if it is to be woken by those who connect to it. NOT_RUNNING
- * when it is not to be; those of sandboxes_start(). Returns before it runs. */
-int sandbox_wake(struct sandboxes *s, const char *workspace, const char *name, uint16_t port,
-                 struct error *err);
+/* What somebody needs a sandbox for. */
+enum sandbox_use {
+    USE_REQUEST, /* a request of the API, which names it */
+    USE_VISIT,   /* a connection to a port, or somebody who has a token of the sandbox's alone */
+};
+/*
+ * Starts or resumes the sandbox, if whoever needs it may have that done, and returns before it
+ * runs. Does nothing to any other. `port` is for the log; 0: none. The errors of sandboxes_start().
+ *
+ *                              USE_REQUEST        USE_VISIT
+ *   paused                     wakeOnConnect      wakeOnConnect
+ *   stopped, interrupted       spec.restart       spec.restart or wakeOnConnect
+ *   stopped otherwise          never              wakeOnConnect
+ *   failed                     never              never
+ *
+ * wakeOnConnect means nothing to a sandbox that is switched off (enabled: false).
+ */
+int sandbox_wake(struct sandbox *sb, enum sandbox_use use, uint16_t port, struct error *err);
 
 /* tunnel.c */
 void tunnels_close_idle(struct sandbox *sb);

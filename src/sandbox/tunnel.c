@@ -188,30 +188,13 @@ static int dial_again(struct sandbox *sb, uint16_t port, void *ctx, struct error
     return dial(sb, port, ctx, err);
 }
 
-/* Running, or brought there for the sake of who comes. */
-static int reach(struct sandboxes *s, const char *workspace, const char *name, uint16_t port,
-                 struct sandbox **ret_sandbox, struct error *err)
-{
-    if (sandbox_running(s, workspace, name, ret_sandbox, err) == 0)
-        return 0;
-    struct error why;
-    if (err->code != ERROR_NOT_RUNNING)
-        return -1;
-    if (sandbox_wake(s, workspace, name, port, &why) < 0) {
-        if (why.code != ERROR_NOT_RUNNING) /* else what was said before says more */
-            *err = why;
-        return -1;
-    }
-    return sandbox_running(s, workspace, name, ret_sandbox, err);
-}
-
 int sandbox_tunnel(struct sandboxes *s, const char *workspace, const char *name, uint16_t port,
                    bool may_reuse, struct tunnel **ret_tunnel, struct error *err)
 {
     _cleanup_sandbox_ struct sandbox *sb = NULL;
     if (port == 0)
         return error_set(err, ERROR_INVALID_ARGUMENT, "ports go from 1 to 65535");
-    if (reach(s, workspace, name, port, &sb, err) < 0)
+    if (sandbox_running_for_port(s, workspace, name, port, &sb, err) < 0)
         return -1;
     struct tunnel *t = may_reuse ? take_idle(sb, port) : NULL;
     if (t != NULL) {

@@ -347,8 +347,8 @@ static bool changes_others(const struct sandbox_update *request)
            request->labels != NULL || request->external_id != NULL ||
            request->display_name != NULL || request->blaxel_spec != NULL ||
            request->e2b_spec != NULL || request->enabled != NULL || request->image != NULL ||
-           request->security.level != NULL || request->security.given != 0 ||
-           request->lifespan != NULL;
+           request->restart != NULL || request->security.level != NULL ||
+           request->security.given != 0 || request->lifespan != NULL;
 }
 
 static const char *event_text(const struct sandbox_update *request)
@@ -377,6 +377,8 @@ static void take(struct sandbox *sb, const struct sandbox_update *request, struc
     *change = old; /* to be released */
     if (request->enabled != NULL)
         sb->enabled = *request->enabled;
+    if (request->restart != NULL)
+        restart_set_policy(sb, *request->restart);
     sb->unsettled = false;
     snprintf(sb->updated_by, sizeof(sb->updated_by), "%s", request->actor);
     if (request->auto_lower != NULL)

@@ -65,6 +65,9 @@ static const struct wish delete_wish = {
 /* Nothing waits in here. */
 static void set_wish(struct sandbox *sb, const char *actor, const struct wish *wish)
 {
+    restart_forget(sb);
+    if (wish->goal != GOAL_RUNNING)
+        sb->restart.failures = 0;
     sb->goal = wish->goal;
     sb->stop_reason = NULL;
     sb->resuming = false;
@@ -106,6 +109,14 @@ static int check_copy(const struct sandbox *sb, struct error *err)
                      sandbox_path(sb), why.message);
 }
 
+/* One that is about to be started again can be stopped, though it does not run. */
+static bool can_be_asked(const struct sandbox *sb, const struct wish *wish)
+{
+    bool waits =
+        (sb->status == SANDBOX_STOPPED || sb->status == SANDBOX_FAILED) && sandbox_is_due(sb);
+    return wish->from & 1u << sb->status || (wish == &stop_wish && waits);
+}
+
 static int record_wish(struct sandboxes *s, const char *workspace, const char *name,
                        const char *actor, const struct wish *wish, struct arena *arena,
                        struct sandbox_info *ret_info, struct error *err)
@@ -121,7 +132,7 @@ static int record_wish(struct sandboxes *s, const char *workspace, const char *n
     if (sb->status == SANDBOX_DELETING)
         return error_set(err, ERROR_SANDBOX_NOT_FOUND, "sandbox \"%s\" is being deleted",
                          sandbox_path(sb));
-    if (!(wish->from & 1u << sb->status))
+    if (!can_be_asked(sb, wish))
         return error_set(err, wish->refusal, "sandbox \"%s\" is %s: %s", sandbox_path(sb),
                          sandbox_status_text(sb->status), wish->refusal_text);
     if (wish->goal == GOAL_RUNNING &&
@@ -137,6 +148,7 @@ static int record_wish(struct sandboxes *s, const char *workspace, const char *n
 void sandbox_condemn(struct sandbox *sb, const char *actor)
 {
     sandbox_hold(sb);
+    restart_forget(sb);
     sb->goal = GOAL_DELETED;
     sb->stop_reason = NULL;
     snprintf(sb->updated_by, sizeof(sb->updated_by), "%s", actor);
@@ -203,6 +215,12 @@ int sandboxes_pause(struct sandboxes *s, const char *workspace, const char *name
                     struct arena *arena, struct sandbox_info *ret_info, struct error *err)
 {
     struct sandbox_info settled;
+    struct sandbox *sb = sandbox_find(s, workspace, name, err);
+    if (sb == NULL)
+        return -1;
+    /* One that the end of the server interrupted is paused as if it had never been down. */
+    if (sandbox_starts_on_use(sb) && sandbox_wake(sb, USE_REQUEST, 0, err) < 0)
+        return -1;
     if (sandboxes_settle(s, workspace, name, arena, &settled, err) < 0)
         return -1;
     return record_wish(s, workspace, settled.id, actor, &pause_wish, arena, ret_info, err);

@@ -69,6 +69,8 @@ static int put_row(struct sql_db *db, const struct store_sandbox *row, struct er
         PARAM_BYTES(network),
         PARAM_TEXT(row->e2b_spec),
         PARAM_BYTES(history),
+        PARAM_TEXT(row->restart),
+        PARAM_INT(row->interrupted),
     };
     if (sql_run(db, SQL_SANDBOX_PUT, params, ARRAY_LEN(params), "storing a sandbox", err) == 0)
         return give_revision(db, row->revision, err);
@@ -286,6 +288,8 @@ static int load_sandbox(void *ctx, sqlite3_stmt *row, struct error *err)
         .network = bytes(row, 25),
         .e2b_spec = text(row, 26),
         .history = bytes(row, 27),
+        .restart = text(row, 28),
+        .interrupted = sqlite3_column_int(row, 29) != 0,
     };
     if (load->to->sandbox(load->to->ctx, &sandbox, err) < 0)
         return -1;

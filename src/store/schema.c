@@ -247,6 +247,9 @@ const struct migration schema_migrations[] = {
          "ALTER TABLE workspace ADD COLUMN quotas TEXT NOT NULL DEFAULT '';"},
     /* Whose word a key was made on (struct principal); empty: nobody else's. */
     {22, "ALTER TABLE key ADD COLUMN issuer TEXT NOT NULL DEFAULT '';"},
+    /* The restart policy, and whether it is to bring the sandbox up again (sandbox/restart.c). */
+    {23, "ALTER TABLE sandbox ADD COLUMN restart TEXT NOT NULL DEFAULT 'on-use';"
+         "ALTER TABLE sandbox ADD COLUMN interrupted INTEGER NOT NULL DEFAULT 0;"},
 };
 const size_t schema_migration_count = ARRAY_LEN(schema_migrations);
 

@@ -20,22 +20,24 @@ static const char *const texts[SQL_COUNT] = {
         "                     created_ms, updated_ms, created_by, updated_by, labels, external_id,"
         "                     display_name, blaxel_spec, revision, clone_of, unsettled,"
         "                     trust_level, security, resources, auto_lower, network, e2b_spec,"
-        "                     history)"
+        "                     history, restart, interrupted)"
         " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18,"
-        "         ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28)"
+        "         ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28,"
+        "         coalesce(?29, 'on-use'), ?30)"
         " ON CONFLICT (id) DO UPDATE SET"
         "  workspace = ?2, name = ?3, status = ?4, image = ?5, cpu = ?6, memory = ?7, disk = ?8,"
         "  env = ?9, enabled = ?10, created_ms = ?11, updated_ms = ?12, created_by = ?13,"
         "  updated_by = ?14, labels = ?15, external_id = ?16, display_name = ?17,"
         "  blaxel_spec = ?18, revision = ?19, clone_of = ?20, unsettled = ?21,"
         "  trust_level = ?22, security = ?23, resources = ?24, auto_lower = ?25,"
-        "  network = ?26, e2b_spec = ?27, history = ?28",
+        "  network = ?26, e2b_spec = ?27, history = ?28, restart = coalesce(?29, 'on-use'),"
+        "  interrupted = ?30",
     [SQL_SANDBOX_DELETE] = "DELETE FROM sandbox WHERE id = ?1",
     [SQL_SANDBOX_ALL] =
         "SELECT id, workspace, name, status, image, cpu, memory, disk, env, enabled,"
         "       created_ms, updated_ms, created_by, updated_by, labels, external_id, display_name,"
         "       blaxel_spec, revision, clone_of, unsettled, trust_level, security, resources,"
-        "       auto_lower, network, e2b_spec, history"
+        "       auto_lower, network, e2b_spec, history, restart, interrupted"
         " FROM sandbox ORDER BY created_ms, id",
 
     [SQL_EVENT_ADD] = "INSERT INTO event (sandbox, revision, type, status, message, time_ms)"

@@ -51,6 +51,8 @@ struct store_sandbox {
     uint64_t revision;                                    /* from the same sequence as events' */
     const char *clone_of; /* id of the sandbox whose files it is still to be given; NULL: none */
     bool unsettled;       /* its limits are being changed, and may be any of two */
+    const char *restart;  /* sandbox/restart.h's names; NULL: the default */
+    bool interrupted;     /* it is down, and its owner wants it to run */
     const char *trust_level, *security; /* sandbox/trust.h's texts; NULL: from before there were */
     const struct store_lifespan *lifespan; /* NULL: what is stored, if anything, stays */
     struct slice network;                  /* net_policy_pack()'s list; empty: none */

@@ -66,7 +66,7 @@ def test_create_answers_with_the_whole_sandbox(server):
         assert made["spec"].pop("trustLevel") == "standard"
         assert made["spec"].pop("security")["allow_shell"] is True
         assert made["spec"].pop("history") == {"enabled": True, "maxFileSize": "10Mi", "ignore": ["@default"]}
-        assert made["spec"] == {"enabled": True, "image": "host",
+        assert made["spec"] == {"enabled": True, "image": "host", "restart": "on-use",
                                 "resources": {"cpu": "500m", "memory": "256Mi", "disk": "1Gi"},
                                 "env_vars": {"MY_VAR": "my value"}, "network": {"mode": "none"}}
         assert made["status"] == "creating"

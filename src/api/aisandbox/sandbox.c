@@ -133,8 +133,8 @@ int aisandbox_get(struct http_exchange *x, const struct route_params *params, vo
     yyjson_mut_val *root;
     if (aisandbox_find(x, call, route_param(params, "name"), &info, err) < 0)
         return -1;
-    yyjson_mut_doc *doc =
-        container_json(http_arena(x), &info, sandbox_status_text(info.status), &root);
+    yyjson_mut_doc *doc = container_json(http_arena(x), &info,
+                                         sandbox_status_text(sandbox_seen_status(&info)), &root);
     add_usage(x, call, &info, doc, root);
     return api_reply_json(x, 200, doc, err);
 }

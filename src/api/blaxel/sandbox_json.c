@@ -152,7 +152,7 @@ yyjson_mut_val *blaxel_sandbox_json(struct arena *arena, yyjson_mut_doc *doc,
     yyjson_mut_val *object = yyjson_mut_obj(doc);
     add_metadata(arena, doc, object, info, base_url);
     add_spec(arena, doc, object, info);
-    yyjson_mut_obj_add_str(doc, object, "status", blaxel_status(info->status));
+    yyjson_mut_obj_add_str(doc, object, "status", blaxel_status(sandbox_seen_status(info)));
     if (info->status == SANDBOX_RUNNING)
         yyjson_mut_obj_add_str(doc, object, "state", "RUNNING");
     if (info->used_ms != 0)

@@ -178,7 +178,7 @@ static bool is_found(const struct sandbox_info *info, const char *query)
 static bool is_wanted(const struct question *q, const struct sandbox_info *info)
 {
     if (q->status != NULL && q->status[0] != '\0' &&
-        !list_has(q->status, blaxel_status(info->status)))
+        !list_has(q->status, blaxel_status(sandbox_seen_status(info))))
         return false;
     if (q->external_id != NULL && (info->metadata.external_id == NULL ||
                                    strcmp(info->metadata.external_id, q->external_id) != 0))

@@ -138,5 +138,5 @@ int e2b_box_runs(struct http_exchange *x, const struct api *api, struct error *e
     struct sandbox_info info;
     if (find(x, api, &info, err) < 0 || record(x, &info, false, err) < 0)
         return -1;
-    return info.status == SANDBOX_RUNNING ? 0 : not_found(err);
+    return sandbox_seen_status(&info) == SANDBOX_RUNNING ? 0 : not_found(err);
 }

@@ -17,7 +17,7 @@ enum { MILLIS_PER_CORE = 1000, MB = 1 << 20 };
 
 bool e2b_is_paused(const struct sandbox_info *info)
 {
-    switch (info->status) {
+    switch (sandbox_seen_status(info)) {
     case SANDBOX_STOPPED:
     case SANDBOX_STOPPING:
     case SANDBOX_PAUSED:

@@ -166,7 +166,7 @@ int e2b_come_back(struct http_exchange *x, const struct api_call *call, bool mem
                   struct sandbox_info *info, struct error *err)
 {
     struct error why = {0};
-    if (!e2b_is_paused(info))
+    if (!e2b_is_paused(info) && !info->starts_on_use)
         return 0;
     if (sandboxes_rest(call->api->sandboxes, call->workspace, info->id, http_arena(x), info, err) <
             0 ||

@@ -71,7 +71,7 @@ int scalebox_only_sandbox(struct http_exchange *x, const struct api_call *call, 
         0)
         return -1;
     for (size_t i = 0; i < count; i++)
-        if (items[i].status == SANDBOX_RUNNING) {
+        if (sandbox_seen_status(&items[i]) == SANDBOX_RUNNING) {
             id = items[i].id;
             running++;
         }

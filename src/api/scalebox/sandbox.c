@@ -143,7 +143,8 @@ int scalebox_sandbox_list(struct http_exchange *x, const struct route_params *pa
     yyjson_mut_val *list = yyjson_mut_obj_add_arr(doc, data, "sandboxes");
     for (size_t i = 0; i < count; i++) {
         if (e2b_is_snapshot(arena, items[i].metadata.e2b_spec) ||
-            (status != NULL && strcmp(status, scalebox_status(items[i].status)) != 0))
+            (status != NULL &&
+             strcmp(status, scalebox_status(sandbox_seen_status(&items[i]))) != 0))
             continue;
         if (total >= offset && total < offset + limit)
             yyjson_mut_arr_append(list, scalebox_sandbox_json(x, doc, call, &items[i], false));

@@ -71,7 +71,8 @@ static void add_times(yyjson_mut_doc *doc, yyjson_mut_val *object, const struct 
     scalebox_add_time(doc, object, "timeout_at", e2b_end(info));
     scalebox_add_time(doc, object, "created_at", info->created_ms);
     scalebox_add_time(doc, object, "updated_at", info->updated_ms);
-    if (info->status == SANDBOX_STOPPED || info->status == SANDBOX_PAUSED)
+    enum sandbox_status seen = sandbox_seen_status(info);
+    if (seen == SANDBOX_STOPPED || seen == SANDBOX_PAUSED)
         scalebox_add_time(doc, object, "paused_at", info->updated_ms);
 }
 
@@ -88,7 +89,7 @@ yyjson_mut_val *scalebox_sandbox_json(struct http_exchange *x, yyjson_mut_doc *d
     yyjson_mut_obj_add_str(doc, object, "template_id", spec.template_id);
     yyjson_mut_obj_add_str(doc, object, "template_name", spec.template_id);
     yyjson_mut_obj_add_str(doc, object, "name", shown != NULL ? shown : info->name);
-    yyjson_mut_obj_add_str(doc, object, "status", scalebox_status(info->status));
+    yyjson_mut_obj_add_str(doc, object, "status", scalebox_status(sandbox_seen_status(info)));
     yyjson_mut_obj_add_str(doc, object, "substatus", "");
     yyjson_mut_obj_add_val(doc, object, "metadata",
                            spec.metadata != NULL ? yyjson_val_mut_copy(doc, spec.metadata)

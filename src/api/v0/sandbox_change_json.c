@@ -34,6 +34,7 @@ static const struct json_field root_fields[] = {
     {"status", JSON_IGNORED},
     {"expiresAt", JSON_IGNORED},
     {"idleSince", JSON_IGNORED},
+    {"startsOnUse", JSON_IGNORED},
     {"events", JSON_IGNORED},
     {"access", JSON_IGNORED},
     {"usage", JSON_IGNORED},
@@ -41,7 +42,7 @@ static const struct json_field root_fields[] = {
     {"resources", JSON_OBJECT, .offset = offsetof(struct parts, resources)},
     RESOURCE_FIELDS(struct parts, flat),
 };
-enum { UPDATE_FIELDS = 8 };
+enum { UPDATE_FIELDS = 9 };
 
 struct metadata {
     const char *name;
@@ -77,6 +78,7 @@ struct spec {
     yyjson_val *lifecycle;
     yyjson_val *network;
     yyjson_val *history;
+    const char *restart;
 };
 
 static const struct json_field spec_fields[] = {
@@ -90,6 +92,7 @@ static const struct json_field spec_fields[] = {
     {"lifecycle", JSON_OBJECT, .offset = offsetof(struct spec, lifecycle)},
     {"network", JSON_OBJECT, .offset = offsetof(struct spec, network)},
     {"history", JSON_OBJECT, .offset = offsetof(struct spec, history)},
+    {"restart", JSON_STRING, .offset = offsetof(struct spec, restart)},
 };
 
 /* Everything that both can say. */
@@ -99,6 +102,7 @@ struct change {
     struct spec spec;
     struct sandbox_resources resources;
     const bool *enabled;
+    const enum restart_policy *restart;
     const struct slice *env;
     const struct slice *labels;
     const struct slice *auto_lower;
@@ -117,6 +121,18 @@ static int read_enabled(struct arena *arena, yyjson_val *value, const bool **ret
                          yyjson_get_type_desc(value));
     bool enabled = yyjson_get_bool(value);
     *ret_enabled = (const bool *)arena_dup(arena, (const char *)&enabled, sizeof(enabled));
+    return 0;
+}
+
+static int read_restart(struct arena *arena, const char *text,
+                        const enum restart_policy **ret_restart, struct error *err)
+{
+    enum restart_policy *restart = arena_alloc(arena, sizeof(*restart));
+    if (text == NULL)
+        return 0;
+    if (restart_policy_parse(text, restart, err) < 0)
+        return -1;
+    *ret_restart = restart;
     return 0;
 }
 
@@ -186,6 +202,7 @@ static int read_change(struct arena *arena, yyjson_val *body, size_t fields, boo
     if (resources_from_json(arena, change->spec.resources, "spec.resources", &change->resources,
                             err) < 0 ||
         read_enabled(arena, change->spec.enabled, &change->enabled, err) < 0 ||
+        read_restart(arena, change->spec.restart, &change->restart, err) < 0 ||
         network_from_json(arena, change->spec.network, &change->network, &change->resources, err) <
             0 ||
         read_lifecycle(arena, patch, change, err) < 0)
@@ -235,6 +252,7 @@ int sandbox_clone_from_json(struct arena *arena, yyjson_val *body, struct sandbo
     request->external_id = change.metadata.external_id;
     request->display_name = change.metadata.display_name;
     request->enabled = change.enabled;
+    request->restart = change.restart;
     request->lifespan = change.lifespan;
     request->network = change.network;
     return security_from_json(arena, change.spec.trust_level, change.spec.security,
@@ -265,6 +283,7 @@ int sandbox_update_from_json(struct arena *arena, yyjson_val *body, bool patch, 
     request->external_id = change.metadata.external_id;
     request->display_name = change.metadata.display_name;
     request->enabled = change.enabled;
+    request->restart = change.restart;
     request->lifespan = change.lifespan;
     request->network = change.network;
     return security_from_json(arena, change.spec.trust_level, change.spec.security,

@@ -27,6 +27,7 @@ static const struct json_field root_fields[] = {
     {"status", JSON_IGNORED},
     {"expiresAt", JSON_IGNORED},
     {"idleSince", JSON_IGNORED},
+    {"startsOnUse", JSON_IGNORED},
     {"events", JSON_IGNORED},
     {"access", JSON_IGNORED},
     {"usage", JSON_IGNORED},
@@ -65,6 +66,7 @@ struct spec {
     yyjson_val *lifecycle;
     yyjson_val *network;
     yyjson_val *history;
+    const char *restart;
 };
 
 static const struct json_field spec_fields[] = {
@@ -78,6 +80,7 @@ static const struct json_field spec_fields[] = {
     {"lifecycle", JSON_OBJECT, .offset = offsetof(struct spec, lifecycle)},
     {"network", JSON_OBJECT, .offset = offsetof(struct spec, network)},
     {"history", JSON_OBJECT, .offset = offsetof(struct spec, history)},
+    {"restart", JSON_STRING, .offset = offsetof(struct spec, restart)},
 };
 
 static int read_metadata(struct arena *arena, yyjson_val *object, struct sandbox_create *request,
@@ -102,7 +105,8 @@ static int read_spec(struct arena *arena, yyjson_val *object, struct sandbox_cre
         return -1;
     request->image = spec.image;
     request->enabled = spec.enabled;
-    if (resources_from_json(arena, spec.resources, "spec.resources", &request->resources, err) <
+    if (restart_policy_parse(spec.restart, &request->restart, err) < 0 ||
+        resources_from_json(arena, spec.resources, "spec.resources", &request->resources, err) <
             0 ||
         auto_lower_from_json(arena, spec.auto_lower, &request->auto_lower, err) < 0 ||
         history_rules_from_json(arena, spec.history, &request->history, err) < 0)

@@ -71,6 +71,7 @@ static void add_spec(struct arena *arena, yyjson_mut_doc *doc, yyjson_mut_val *o
         yyjson_mut_obj_add_val(doc, spec, "env_vars",
                                env_to_json(doc, secret_env_shown(arena, info)));
     lifecycle_to_json(doc, spec, &info->lifespan);
+    yyjson_mut_obj_add_str(doc, spec, "restart", restart_policy_text(info->restart));
 }
 
 static void add_events(struct arena *arena, yyjson_mut_doc *doc, yyjson_mut_val *object,
@@ -109,6 +110,8 @@ yyjson_mut_val *sandbox_json(struct arena *arena, yyjson_mut_doc *doc,
     add_metadata(arena, doc, object, info);
     add_spec(arena, doc, object, info);
     yyjson_mut_obj_add_str(doc, object, "status", sandbox_status_text(info->status));
+    if (info->starts_on_use)
+        yyjson_mut_obj_add_bool(doc, object, "startsOnUse", true);
     if (info->expires_ms != 0)
         add_time(doc, object, "expiresAt", info->expires_ms);
     if (info->idle_since_ms != 0)

@@ -58,7 +58,8 @@ static const struct sandbox_info info = {
     "\"network_enabled\":\"the level has a network; this sandbox goes without, because somebody "  \
     "said so or because the machine had none to give\"}},"                                         \
     "\"network\":{\"mode\":\"none\"},"                                                             \
-    "\"env_vars\":{\"MY_VAR\":\"my_value\",\"EMPTY\":\"\"}},\"status\":\"running\","               \
+    "\"env_vars\":{\"MY_VAR\":\"my_value\",\"EMPTY\":\"\"},\"restart\":\"on-use\"},"               \
+    "\"status\":\"running\","                                                                      \
     "\"events\":[{\"type\":\"CREATE\",\"status\":\"SUCCESS\","                                     \
     "\"message\":\"Sandbox created successfully\",\"time\":\"2023-10-10T15:30:00Z\","              \
     "\"revision\":\"rev-123\"},"                                                                   \
@@ -129,6 +130,23 @@ static void how_long_it_lives(void **state)
     assert_true(lifespan_equal(&request.lifespan, &living.lifespan));
 }
 
+static void how_it_comes_back(void **state)
+{
+    struct sandbox_info waiting = info;
+    waiting.restart = RESTART_ALWAYS;
+    waiting.status = SANDBOX_STOPPED;
+    waiting.starts_on_use = true;
+    yyjson_mut_doc *doc = json_doc(*state);
+    const char *text = text_of(*state, doc, sandbox_json(*state, doc, &waiting, NULL));
+    assert_non_null(strstr(text, "\"restart\":\"always\"},\"status\":\"stopped\","
+                                 "\"startsOnUse\":true,"));
+    assert_int_equal(sandbox_seen_status(&waiting), SANDBOX_RUNNING);
+    struct sandbox_create request = {0};
+    struct error err;
+    assert_int_equal(sandbox_create_from_json(*state, value_of(*state, text), &request, &err), 0);
+    assert_int_equal(request.restart, RESTART_ALWAYS);
+}
+
 /* What GET answers can be POSTed: what only the server sets is ignored, the rest arrives. */
 static void an_answer_is_a_request(void **state)
 {
@@ -148,6 +166,7 @@ static void an_answer_is_a_request(void **state)
     assert_string_equal(request.metadata.display_name, "My box");
     assert_string_equal(request.metadata.labels.data, "team=a b");
     assert_true(request.enabled);
+    assert_int_equal(request.restart, RESTART_ON_USE);
     assert_string_equal(request.security.level, "sandboxed");
     assert_true(request.security.wanted.allow_shell);
     assert_int_equal(request.security.wanted.cpu_limit_millis, 1500);
@@ -210,6 +229,8 @@ static void requests_refused(void **state)
         {"{\"spec\":{\"memory\":\"1Gi\"}}", ERROR_UNKNOWN_FIELD, "memory"},
         {"{\"spec\":{\"enabled\":\"yes\"}}", ERROR_INVALID_ARGUMENT, "spec.enabled"},
         {"{\"spec\":{\"image\":7}}", ERROR_INVALID_ARGUMENT, "spec.image"},
+        {"{\"spec\":{\"restart\":\"never\"}}", ERROR_INVALID_ARGUMENT, "spec.restart"},
+        {"{\"spec\":{\"restart\":true}}", ERROR_INVALID_ARGUMENT, "spec.restart"},
         {"{\"spec\":{\"resources\":{\"memroy\":\"1Gi\"}}}", ERROR_UNKNOWN_FIELD, "memroy"},
         {"{\"spec\":{\"resources\":{\"cpu\":true}}}", ERROR_INVALID_ARGUMENT, "spec.resources.cpu"},
         {"{\"spec\":{\"env_vars\":{\"A\":1}}}", ERROR_INVALID_ARGUMENT, "spec.env_vars.A"},
@@ -293,6 +314,7 @@ int main(void)
         api_test(with_its_addresses),
         api_test(changes),
         api_test(how_long_it_lives),
+        api_test(how_it_comes_back),
         api_test(an_answer_is_a_request),
         api_test(everything_has_a_default),
         api_test(numbers_are_quantities),

@@ -110,14 +110,15 @@ static void test_words_and_revision(void **state)
     row.blaxel_spec = "{}";
     row.clone_of = "source";
     row.revision = 77;
-    row.unsettled = true;
+    row.unsettled = row.interrupted = true;
+    row.restart = "always";
     assert_int_equal(store_put_sandbox(f->store, &row, NULL, NULL), 0);
     fixture_reopen(f);
     load(f->store, &loaded);
     assert_string_equal(loaded.words, "team=a ext Box {} source");
     assert_int_equal(loaded.last.labels.len, 13);
     assert_int_equal(loaded.last.revision, 77);
-    assert_true(loaded.last.unsettled);
+    assert_true(loaded.last.unsettled && loaded.last.interrupted);
     /* Given out without an event, and all the same not to be used again. */
     assert_int_equal(store_last_revision(f->store, &revision, NULL), 0);
     assert_int_equal(revision, 77);
@@ -126,7 +127,7 @@ static void test_words_and_revision(void **state)
     assert_int_equal(store_put_sandbox(f->store, &row, NULL, NULL), 0);
     load(f->store, &loaded);
     assert_string_equal(loaded.words, "(null) - - - -");
-    assert_false(loaded.last.unsettled);
+    assert_false(loaded.last.unsettled || loaded.last.interrupted);
 }
 
 static void test_replaces(void **state)
