@@ -31,6 +31,7 @@
 #include "main/archive.h"
 #include "main/manifest.h"
 #include "main/tree.h"
+#include "store/store.h"
 
 #define LOST_AND_FOUND "lost+found" /* in every new file system of the ext family */
 
@@ -188,6 +189,20 @@ static int unpack(struct restore *r, const char *file, struct error *err)
     return archive_run(argv, in, -1, "this is no whole backup", err);
 }
 
+/* The files of sandboxes are not in a backup. One that ran would begin with its image's files, so
+ * it is not started by its restart policy, but only by somebody who knows that. */
+static int stop_sandboxes(const struct restore *r, struct error *err)
+{
+    char path[sizeof(r->partial_path) + sizeof(LAYOUT_DB) + 1];
+    struct store *store;
+    snprintf(path, sizeof(path), "%s/%s", r->partial_path, LAYOUT_DB);
+    if (store_open(NULL, path, false, &store, err) < 0)
+        return -1;
+    int result = store_stop_sandboxes(store, err);
+    store_close(store);
+    return result;
+}
+
 /* --- whose it is on this machine --- */
 
 static int own(void *ctx, enum tree_moment moment, int dir_fd, const char *name, const char *path,
@@ -267,7 +282,8 @@ static int put_in_place(struct restore *r, struct error *err)
 static int restore_all(struct restore *r, const char *file, const char *data, struct error *err)
 {
     uint64_t files;
-    if (unpack(r, file, err) < 0 || manifest_verify(r->fd, &files, err) < 0 || settle(r, err) < 0)
+    if (unpack(r, file, err) < 0 || manifest_verify(r->fd, &files, err) < 0 ||
+        stop_sandboxes(r, err) < 0 || settle(r, err) < 0)
         return -1;
     if (put_in_place(r, err) < 0)
         return error_prefix(err, "putting %s in its place", data);

@@ -200,6 +200,16 @@ int store_delete_sandbox(struct store *store, const char *id, struct error *err)
     return 0;
 }
 
+static int stop_sandboxes(struct sql_db *db, void *arg, struct error *err)
+{
+    return sql_run(db, SQL_SANDBOX_STOP_ALL, NULL, 0, "stopping sandboxes", err);
+}
+
+int store_stop_sandboxes(struct store *store, struct error *err)
+{
+    return store_change(store, stop_sandboxes, NULL, err);
+}
+
 /* --- reading --- */
 
 static const char *text(sqlite3_stmt *row, int column)

@@ -33,6 +33,9 @@ static const char *const texts[SQL_COUNT] = {
         "  network = ?26, e2b_spec = ?27, history = ?28, restart = coalesce(?29, 'on-use'),"
         "  interrupted = ?30",
     [SQL_SANDBOX_DELETE] = "DELETE FROM sandbox WHERE id = ?1",
+    [SQL_SANDBOX_STOP_ALL] = "UPDATE sandbox SET interrupted = 0, status = CASE"
+                             "  WHEN status IN ('creating', 'deleting', 'failed') THEN status"
+                             "  ELSE 'stopped' END",
     [SQL_SANDBOX_ALL] =
         "SELECT id, workspace, name, status, image, cpu, memory, disk, env, enabled,"
         "       created_ms, updated_ms, created_by, updated_by, labels, external_id, display_name,"

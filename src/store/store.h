@@ -116,6 +116,9 @@ int store_add_notes(struct store *store, const char *id, const struct store_note
                     size_t count, struct error *err);
 /* With its events and log. Fine when it is not there. */
 int store_delete_sandbox(struct store *store, const char *id, struct error *err);
+/* Those that were made are stopped, and nothing is to start them again: for a copy of the database
+ * that the files of sandboxes did not come with. */
+int store_stop_sandboxes(struct store *store, struct error *err);
 /* Of those that have one. store_load_all() does not tell of them. */
 int store_load_lifespans(struct store *store,
                          int (*each)(void *ctx, const char *sandbox_id,

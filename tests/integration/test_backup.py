@@ -151,6 +151,7 @@ def test_a_server_goes_on_from_it(origin):
         assert set(origin.before) <= names and names - {"kept"} <= origin.ever
         box = next(b for b in [again.request("GET", "/v0/sandbox/kept").json()])
         assert box["status"] == "stopped" and box["metadata"]["id"] == origin.box_id
+        assert "startsOnUse" not in box  # it would begin without its files
         assert [one["name"] for one in again.request("GET", "/v0/secrets").json()["secrets"]] == ["kept-secret"]
         who = again.request("GET", "/v0/whoami", headers={"Authorization": f"Bearer {origin.other_key}"})
         assert who.status == 200 and who.json()["scopes"] == ["read"]

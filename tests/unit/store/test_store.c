@@ -66,6 +66,13 @@ static int take_note(void *ctx, const char *id, const struct store_note *note, s
     return 0;
 }
 
+static int has_status(void *ctx, const struct store_sandbox *row, struct error *err)
+{
+    assert_string_equal(row->status, ctx);
+    assert_false(row->interrupted);
+    return 0;
+}
+
 static int skip_sandbox(void *ctx, const struct store_sandbox *row, struct error *err)
 {
     return 0;
@@ -128,6 +135,24 @@ static void test_words_and_revision(void **state)
     load(f->store, &loaded);
     assert_string_equal(loaded.words, "(null) - - - -");
     assert_false(loaded.last.unsettled || loaded.last.interrupted);
+}
+
+static void test_stops_all(void **state)
+{
+    static const struct {
+        const char *before, *after;
+    } rows[] = {{"running", "stopped"}, {"paused", "stopped"},    {"stopped", "stopped"},
+                {"failed", "failed"},   {"creating", "creating"}, {"resuming", "stopped"}};
+    struct fixture *f = *state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct store_sandbox row = make_sandbox("id", "box");
+        row.status = rows[i].before;
+        row.interrupted = true;
+        assert_int_equal(store_put_sandbox(f->store, &row, NULL, NULL), 0);
+        assert_int_equal(store_stop_sandboxes(f->store, NULL), 0);
+        struct store_load callbacks = {.sandbox = has_status, .ctx = (void *)rows[i].after};
+        assert_int_equal(store_load_all(f->store, &callbacks, NULL), 0);
+    }
 }
 
 static void test_replaces(void **state)
@@ -599,6 +624,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_survives_reopening),
         TEST(test_words_and_revision),
+        TEST(test_stops_all),
         TEST(test_replaces),
         TEST(test_keeps_the_newest_notes),
         TEST(test_names_are_unique_in_a_workspace),
