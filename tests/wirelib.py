@@ -8,6 +8,7 @@ code could not notice that it changed.
 import os
 import socket
 import struct
+import time
 
 U64, STR, BYTES, STRV = "u64", "str", "bytes", "strv"
 
@@ -18,9 +19,10 @@ RAW = None  # instead of fields: the payload is bytes, in "data"
 MESSAGES = {
     "OK": (WIRE_OK, []),
     "ERROR": (WIRE_ERROR, [(1, U64, "code"), (2, U64, "sys"), (3, STR, "message")]),
-    "WARDEN_HELLO": (16, []),
+    "WARDEN_HELLO": (16, [(1, U64, "epoch")]),
     "WARDEN_ABOUT": (17, [(1, U64, "version"), (2, STR, "instance"), (3, STR, "storage"),
-                          (4, STR, "cgroups"), (5, STR, "network"), (6, STR, "gateway")]),
+                          (4, STR, "cgroups"), (5, STR, "network"), (6, STR, "gateway"),
+                          (7, U64, "agent_version")]),
     "WARDEN_START": (18, [(1, STR, "id"), (2, STR, "hostname"), (3, STR, "image"),
                           (4, U64, "memory_bytes"), (5, U64, "cpu_millis"), (6, U64, "pids_max"),
                           (7, U64, "disk_bytes"), (8, U64, "shm_bytes"), (9, U64, "flags"),
@@ -28,7 +30,7 @@ MESSAGES = {
                           (51, U64, "network_flags"), (52, U64, "network_in_bytes"),
                           (53, U64, "network_out_bytes"), (54, BYTES, "network_rules")]),
     "WARDEN_STARTED": (19, [(1, U64, "pid"), (2, U64, "start_time"), (3, U64, "fresh"),
-                            (4, STR, "address"), (5, STR, "address6")]),
+                            (4, STR, "address"), (5, STR, "address6"), (6, U64, "joined")]),
     "WARDEN_STOP": (20, [(1, STR, "id"), (2, U64, "grace_ms")]),
     "WARDEN_REMOVE": (21, [(1, STR, "id")]),
     "WARDEN_LIST": (22, []),
@@ -48,7 +50,7 @@ MESSAGES = {
                             (4, U64, "network_in_bytes"), (5, U64, "network_out_bytes"),
                             (6, BYTES, "network_rules")]),
     "WARDEN_NET_ADMIT": (47, [(1, BYTES, "sandbox"), (2, BYTES, "address"), (3, U64, "protocol"),
-                              (4, U64, "port"), (5, U64, "ttl_s"), (6, U64, "last_port")]),
+                              (4, U64, "port"), (5, U64, "ttl_s"), (6, U64, "last_port"), (7, STR, "id")]),
     "WARDEN_NET_LISTEN": (48, [(1, U64, "which")]),
     "WARDEN_CLONE": (25, [(1, STR, "id"), (2, STR, "source"), (3, STR, "hostname"),
                           (4, U64, "disk_bytes")]),
@@ -57,10 +59,7 @@ MESSAGES = {
     "WARDEN_FITS": (27, [(1, STR, "id"), (2, U64, "disk_bytes")]),
     "WARDEN_SOCKET": (112, [(1, STR, "id"), (2, U64, "family")]),
     "WARDEN_DELEGATE": (113, [(1, STR, "id"), (2, U64, "controller")]),
-    "WARDEN_NET_ADMIT": (47, [(1, BYTES, "sandbox"), (2, BYTES, "address"), (3, U64, "protocol"),
-                              (4, U64, "port"), (5, U64, "ttl_s"), (6, U64, "last_port")]),
-    "WARDEN_NET_LISTEN": (48, [(1, U64, "which")]),
-    "EGRESS_HELLO": (176, []),
+    "EGRESS_HELLO": (176, [(1, U64, "epoch")]),
     "EGRESS_ABOUT": (177, [(1, U64, "version"), (2, U64, "started_ms"), (3, STR, "resolvers"),
                            (4, U64, "sandboxes"), (5, U64, "connections")]),
     "EGRESS_SET": (178, [(1, STR, "id"), (2, STR, "address"), (3, STR, "address6"), (4, STRV, "policy"),
@@ -128,6 +127,11 @@ MESSAGES = {
 BY_TYPE = {number: (name, fields) for name, (number, fields) in MESSAGES.items()}
 
 EXEC_WAIT = 1
+
+
+def next_epoch():
+    """For the HELLO of whoever is to take over from a cellad that runs; see struct warden_hello."""
+    return time.clock_gettime_ns(time.CLOCK_BOOTTIME)
 
 
 class WireError(Exception):

@@ -20,7 +20,7 @@ static int handle_hello(struct agent *agent, const struct request *request, cons
 {
     connection_answer(
         agent, request->connection, &agent_about_schema, request->id,
-        &(struct agent_about){.version = WIRE_VERSION, .started_ms = agent->started_ms});
+        &(struct agent_about){.version = AGENT_VERSION, .started_ms = agent->started_ms});
     return 0;
 }
 

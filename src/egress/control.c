@@ -27,15 +27,25 @@ struct control {
     struct egress *egress;
     uid_t user;
     unsigned connections;
+    uint64_t epoch; /* the highest that a connection has named */
+};
+
+/* One connection of cellad's. */
+struct client {
+    struct control *control;
+    int fd;
+    uint64_t epoch;
 };
 
 struct request {
     struct egress *egress;
+    struct client *client;
     uint32_t id;
     struct buf *out;
 };
 
 union message {
+    struct egress_hello hello;
     struct egress_set set;
     struct egress_ref ref;
     struct egress_keep keep;
@@ -46,13 +56,25 @@ union message {
 
 /* --- requests --- */
 
+/* What a cellad that was killed has left unread must not be carried out after the next one has said
+ * what holds. */
+static int check_epoch(const struct control *control, uint64_t epoch, struct error *err)
+{
+    return epoch >= control->epoch
+               ? 0
+               : error_set(err, ERROR_UNAVAILABLE, "a later control connection has taken over");
+}
+
 static int take_hello(struct request *r, const union message *m, struct error *err)
 {
     char resolvers[200];
     struct egress *egress = r->egress;
+    if (check_epoch(r->client->control, m->hello.epoch, err) != 0)
+        return -1;
+    r->client->epoch = r->client->control->epoch = m->hello.epoch;
     resolver_describe(&egress->resolver, resolvers, sizeof(resolvers));
     const struct egress_about about = {
-        .version = WIRE_VERSION,
+        .version = EGRESS_VERSION,
         .started_ms = egress->started_ms,
         .resolvers = resolvers,
         .sandboxes = HASH_CNT(by_id, egress->guests.ids),
@@ -153,6 +175,8 @@ static const struct {
 static int take_request(struct request *r, uint16_t type, struct slice payload, struct error *err)
 {
     union message message;
+    if (type != EGRESS_HELLO && check_epoch(r->client->control, r->client->epoch, err) != 0)
+        return -1;
     for (size_t i = 0; i < ARRAY_LEN(rows); i++)
         if (rows[i].schema->type == type)
             return wire_decode(rows[i].schema, payload, &message, err) != 0
@@ -163,19 +187,15 @@ static int take_request(struct request *r, uint16_t type, struct slice payload, 
 
 /* --- connections --- */
 
-struct client {
-    struct control *control;
-    int fd;
-};
-
 /* Answers every whole frame that is there. */
-static int take_frames(struct egress *egress, struct buf *in, struct buf *out, struct error *err)
+static int take_frames(struct client *client, struct buf *in, struct buf *out, struct error *err)
 {
     struct frame_header header;
     struct slice payload;
     int rc;
     while ((rc = wire_next(in, &header, &payload, err)) == 1) {
-        struct request request = {.egress = egress, .id = header.id, .out = out};
+        struct request request = {
+            .egress = client->control->egress, .client = client, .id = header.id, .out = out};
         struct error why = {0};
         if (take_request(&request, header.type, payload, &why) != 0)
             wire_encode_error(out, header.id, &why);
@@ -195,7 +215,7 @@ static int serve_client(struct client *client, struct buf *in, struct buf *out, 
         if (n <= 0)
             return (int)n;
         buf_commit(in, (size_t)n);
-        if (take_frames(client->control->egress, in, out, err) != 0 ||
+        if (take_frames(client, in, out, err) != 0 ||
             net_write(loop, client->fd, out->data, out->len, WRITE_MS, err) != 0)
             return -1;
         buf_clear(out);

@@ -110,7 +110,7 @@ static int ask_warden(struct egress *egress, struct guest *guest, const struct n
         address->family == NET_IPV4 ? &guest->address : &guest->address6;
     const unsigned policy = guest->policies;
     guest->admitting++;
-    int r = warden_link_admit(&egress->warden, source, address, ports, seconds, err);
+    int r = warden_link_admit(&egress->warden, guest->id, source, address, ports, seconds, err);
     if (guest->policies == policy)
         guest->admitting--;
     else if (--guest->outdated == 0)

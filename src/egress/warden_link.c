@@ -123,11 +123,12 @@ static struct slice bytes_of(const struct net_address *address)
     return (struct slice){(const char *)address->bytes, address->family == NET_IPV4 ? 4 : 16};
 }
 
-int warden_link_admit(struct warden_link *link, const struct net_address *guest,
+int warden_link_admit(struct warden_link *link, const char *id, const struct net_address *guest,
                       const struct net_address *address, const struct net_admission *ports,
                       uint32_t ttl_s, struct error *err)
 {
     const struct warden_net_admit request = {
+        .id = id,
         .sandbox = bytes_of(guest),
         .address = bytes_of(address),
         .protocol = ports->protocol,

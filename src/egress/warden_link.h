@@ -32,8 +32,9 @@ void warden_link_release(struct warden_link *link);
 int warden_link_listen(struct warden_link *link, enum net_listener which, int *ret_fd,
                        struct error *err);
 
-/* Returns once the kernel lets it through. */
-int warden_link_admit(struct warden_link *link, const struct net_address *guest,
+/* Returns once the kernel lets it through. NOT_RUNNING when the address is no longer that of the
+ * sandbox `id`. */
+int warden_link_admit(struct warden_link *link, const char *id, const struct net_address *guest,
                       const struct net_address *address, const struct net_admission *ports,
                       uint32_t ttl_s, struct error *err);
 

@@ -57,14 +57,22 @@ static int read_answer(struct dialer *d, uint32_t id, int *ret_fd, struct error 
     }
 }
 
+static uint32_t next_id(struct dialer *d)
+{
+    return ++d->last_id == 0 ? ++d->last_id : d->last_id;
+}
+
 static int ask(struct dialer *d, const struct wire_schema *schema, const void *request, int *ret_fd,
                struct error *err)
 {
     _cleanup_buf_ struct buf out = BUF_INIT(1024);
-    if (d->fd < 0 &&
-        net_connect_at(d->loop, d->run_fd, "warden.sock", ASK_TIMEOUT_MS, &d->fd, err) != 0)
-        return -1;
-    wire_encode(&out, schema, ++d->last_id == 0 ? ++d->last_id : d->last_id, request);
+    if (d->fd < 0) {
+        const struct warden_hello hello = {.epoch = d->epoch};
+        if (net_connect_at(d->loop, d->run_fd, "warden.sock", ASK_TIMEOUT_MS, &d->fd, err) != 0)
+            return -1;
+        wire_encode(&out, &warden_hello_schema, next_id(d), &hello); /* its answer is passed over */
+    }
+    wire_encode(&out, schema, next_id(d), request);
     if (net_write(d->loop, d->fd, out.data, out.len, ASK_TIMEOUT_MS, err) != 0)
         return -1;
     return read_answer(d, d->last_id, ret_fd, err);

@@ -17,7 +17,8 @@ struct dialer { /* start from a zeroed struct, with loop and run_fd */
     int run_fd; /* borrowed: where warden.sock is */
     int fd;     /* while `users` > 0 and it was needed; else -1 */
     unsigned users;
-    bool busy; /* a request is under way on it */
+    bool busy;      /* a request is under way on it */
+    uint64_t epoch; /* for HELLO: that of the control connection */
     uint32_t last_id;
     struct co_cond free;
 };

@@ -25,6 +25,7 @@
 #include "loop/net.h"
 #include "provider/channel.h"
 #include "provider/dial.h"
+#include "wire/epoch.h"
 
 enum {
     CONNECT_TIMEOUT_MS = 5 * 1000,
@@ -48,7 +49,7 @@ struct native {
     bool freed;
     struct arena *about_arena;
     struct warden_about about;
-    struct dialer dialer;
+    struct dialer dialer; /* its connections have the epoch of this one */
 };
 
 static struct native *native_of(struct provider *p)
@@ -96,7 +97,9 @@ static int ask_about(struct native *n, struct channel *channel, struct error *er
 {
     struct warden_about about;
     struct arena *arena = arena_new();
-    if (channel_call(channel, &warden_hello_schema, NULL, &warden_about_schema, arena, &about,
+    n->dialer.epoch = wire_epoch_after(n->dialer.epoch);
+    const struct warden_hello hello = {.epoch = n->dialer.epoch};
+    if (channel_call(channel, &warden_hello_schema, &hello, &warden_about_schema, arena, &about,
                      READY_TIMEOUT_MS, err) < 0) {
         arena_free(arena);
         return -1;
@@ -104,10 +107,10 @@ static int ask_about(struct native *n, struct channel *channel, struct error *er
     arena_free(n->about_arena);
     n->about_arena = arena;
     n->about = about;
-    if (about.version != WIRE_VERSION)
+    if (about.version != WARDEN_VERSION)
         return error_set(err, ERROR_UNAVAILABLE,
                          "the warden speaks version %llu of the protocol, not %d",
-                         (unsigned long long)about.version, WIRE_VERSION);
+                         (unsigned long long)about.version, WARDEN_VERSION);
     cleanup_fd(&n->agents_fd);
     n->agents_fd = openat(n->run_fd, "agents", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     return n->agents_fd < 0 ? error_sys(err, "opening %s", LAYOUT_AGENTS) : 0;
@@ -210,7 +213,8 @@ static int native_start(struct provider *p, const struct plan *plan,
     int rc = channel_call(channel, &warden_start_schema, plan, &warden_started_schema, arena,
                           &started, CALL_TIMEOUT_MS, err);
     if (rc == 0) {
-        *ret_started = (struct provider_started){.fresh = started.fresh != 0};
+        *ret_started =
+            (struct provider_started){.fresh = started.fresh != 0, .joined = started.joined != 0};
         if (started.address != NULL)
             snprintf(ret_started->address, sizeof(ret_started->address), "%s", started.address);
         if (started.address6 != NULL)

@@ -30,7 +30,8 @@ struct provider_events {
 
 /* What a start tells besides. */
 struct provider_started {
-    bool fresh;                           /* its writable layer was made by this start */
+    bool fresh;  /* its writable layer was made by this start */
+    bool joined; /* an earlier start was making it, with a plan that may have been another */
     char address[PROVIDER_ADDRESS_SIZE];  /* in its network: "10.201.0.7"; "": it has none */
     char address6[PROVIDER_ADDRESS_SIZE]; /* of IPv6, if it may use that */
 };

@@ -18,6 +18,7 @@
 #include "base/log.h"
 #include "loop/net.h"
 #include "sandbox/state.h"
+#include "wire/epoch.h"
 
 enum { CONNECT_MS = 5000, RETRY_MS = 100, CALL_MS = 20 * 1000 };
 
@@ -178,12 +179,13 @@ static int greet(struct sandboxes *s, struct channel *channel, struct error *err
 {
     struct egress_about about;
     struct arena *arena = arena_new();
-    int r = channel_call(channel, &egress_hello_schema, NULL, &egress_about_schema, arena, &about,
+    const struct egress_hello hello = {.epoch = s->networks.epoch};
+    int r = channel_call(channel, &egress_hello_schema, &hello, &egress_about_schema, arena, &about,
                          CALL_MS, err);
     arena_free(arena);
     if (r == 0)
         s->networks.egress_started = about.started_ms;
-    if (r == 0 && about.version != WIRE_VERSION)
+    if (r == 0 && about.version != EGRESS_VERSION)
         return error_set(err, ERROR_UNAVAILABLE, "the egress process speaks another version");
     return r;
 }
@@ -198,7 +200,8 @@ static int connect_once(struct sandboxes *s, struct error *err)
     n->egress = channel_new(s->loop, fd, &events, err);
     if (n->egress == NULL)
         return -1;
-    n->connection++;
+    if (n->connection++ > 0) /* what is unread in the connection before is to be dropped */
+        n->epoch = wire_epoch_after(n->epoch);
     if (greet(s, n->egress, err) < 0 || tell_all(s, err) < 0) {
         if (n->egress != NULL)
             channel_free(steal_ptr(n->egress));
@@ -228,6 +231,7 @@ int egress_link_open(struct sandboxes *s, int data_dir_fd, struct error *err)
 {
     if (network_logs_new(s, data_dir_fd, err) < 0)
         return -1;
+    s->networks.epoch = wire_epoch_after(0);
     s->networks.run_fd = openat(data_dir_fd, LAYOUT_RUN, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     return s->networks.run_fd < 0 ? error_sys(err, "opening %s", LAYOUT_RUN) : 0;
 }

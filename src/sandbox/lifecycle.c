@@ -65,16 +65,19 @@ static int start_once(struct sandbox *sb, struct error *err)
     if (sandbox_plan(sb, &plan, err) < 0)
         return -1;
     sb->exited = false;
+    bool earlier = false; /* a cellad that was killed had started it, by the rules of that time */
     if (p->ops->start(p, &plan, &started, err) == 0) {
+        earlier = started.joined;
         sandbox_network_at(sb, started.address, started.address6);
     } else {
         if (err->code != ERROR_ALREADY_RUNNING)
             return -1;
-        /* Started before, by one that could not say so any more. */
-        if (plan.network != PLAN_NETWORK_NONE &&
-            (p->ops->list(p, take_address, sb, err) < 0 || sandbox_network_set(sb, err) < 0))
+        earlier = true;
+        if (plan.network != PLAN_NETWORK_NONE && p->ops->list(p, take_address, sb, err) < 0)
             return -1;
     }
+    if (earlier && plan.network != PLAN_NETWORK_NONE && sandbox_network_set(sb, err) < 0)
+        return -1;
     if (sb->exited)
         return error_set(err, ERROR_INTERNAL, "it ended right after its start");
     return 0;

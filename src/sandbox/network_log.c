@@ -217,7 +217,8 @@ static int collect_from(struct sandboxes *s, struct channel *channel, struct err
     struct position_job job = {.dir_fd = logs->dir_fd};
     struct egress_about about;
     struct arena *arena = arena_new();
-    int r = channel_call(channel, &egress_hello_schema, NULL, &egress_about_schema, arena, &about,
+    const struct egress_hello hello = {.epoch = s->networks.epoch};
+    int r = channel_call(channel, &egress_hello_schema, &hello, &egress_about_schema, arena, &about,
                          CALL_MS, err);
     arena_free(arena);
     if (r < 0)

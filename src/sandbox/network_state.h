@@ -45,6 +45,7 @@ struct networks {
     uint64_t egress_started; /* which one it is, or was */
     struct network_logs *logs;
     unsigned connection; /* the how manieth */
+    uint64_t epoch;      /* of its connections; see struct egress_hello */
     struct co *keeper;   /* connects, and tells everything */
     struct co_cond wake; /* the connection is gone, or not wanted any more */
     bool closing;

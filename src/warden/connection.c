@@ -35,9 +35,22 @@ static bool peer_allowed(const struct warden *warden, int fd, bool egress)
            peer.uid == (egress ? warden->options.net.router.egress : warden->options.user);
 }
 
+/* The egress process has one connection: an earlier one is that of a process that was killed, and
+ * what is unread in it was decided by rules that may not hold any more. */
+static void close_egress(struct warden *warden)
+{
+    for (struct connection *c = warden->connections, *next; c != NULL; c = next) {
+        next = c->next;
+        if (c->egress)
+            connection_close(c);
+    }
+}
+
 static void connection_add(struct warden *warden, int fd, bool egress)
 {
     struct error err;
+    if (egress)
+        close_egress(warden);
     struct connection *connection = calloc(1, sizeof(*connection));
     if (connection == NULL) {
         close(fd);
@@ -93,6 +106,46 @@ struct connection *connection_find(struct warden *warden, uint64_t number)
         if (c->number == number)
             return c;
     return NULL;
+}
+
+/* Those that have not said HELLO yet may be the new cellad's own, waiting for their turn. */
+static void close_earlier(struct warden *warden)
+{
+    for (struct connection *c = warden->connections, *next; c != NULL; c = next) {
+        next = c->next;
+        if (!c->greeted || c->epoch == warden->epoch)
+            continue;
+        log_info("a new control connection takes over from an earlier one");
+        connection_close(c);
+    }
+}
+
+static int check_epoch(const struct warden *warden, uint64_t epoch, struct error *err)
+{
+    if (epoch >= warden->epoch)
+        return 0;
+    return error_set(err, ERROR_UNAVAILABLE,
+                     "a later control connection has taken over (epoch %llu; this one: %llu)",
+                     (unsigned long long)warden->epoch, (unsigned long long)epoch);
+}
+
+int connection_greet(struct connection *connection, uint64_t epoch, struct error *err)
+{
+    struct warden *warden = connection->warden;
+    if (check_epoch(warden, epoch, err) < 0)
+        return -1;
+    connection->greeted = true;
+    connection->epoch = epoch;
+    if (epoch > warden->epoch) {
+        warden->epoch = epoch;
+        close_earlier(warden);
+    }
+    return 0;
+}
+
+int connection_check_epoch(const struct connection *connection, struct error *err)
+{
+    return connection->egress ? 0 : check_epoch(connection->warden, connection->epoch, err);
 }
 
 /* Fails the connection by shutting it down: the loop sees its end and closes it, so callers may

@@ -68,6 +68,8 @@ int net_admit(struct warden *warden, const struct warden_net_admit *request, str
     struct sandbox *sandbox = warden->net.on ? find_by_address(warden, request->sandbox) : NULL;
     if (sandbox == NULL)
         return error_set(err, ERROR_NOT_RUNNING, "no sandbox has this address");
+    if (strcmp(sandbox->id, request->id) != 0)
+        return error_set(err, ERROR_NOT_RUNNING, "the address is another sandbox's by now");
     uint64_t ttl = request->ttl_s > NET_ADMIT_TTL_MAX_S ? NET_ADMIT_TTL_MAX_S : request->ttl_s;
     uint64_t last = request->last_port == 0 ? request->port : request->last_port;
     struct admission admission = {.mark = sandbox->net.mark,

@@ -17,6 +17,7 @@
 enum { GRACE_MAX_MS = 10 * 60 * 1000 };
 
 union request {
+    struct warden_hello hello;
     struct plan plan;
     struct warden_stop stop;
     struct warden_ref ref;
@@ -78,17 +79,16 @@ void answer_waiters(struct warden *warden, struct waiter **waiters, const struct
 void answer_started(struct sandbox *sandbox)
 {
     char address[NET_ADDRESS_SIZE], address6[SIX_TEXT];
-    const struct warden_started started = {
-        .pid = (uint64_t)sandbox->pid,
-        .start_time = sandbox->start_time,
-        .fresh = sandbox->fresh,
-        .address = net_address(sandbox->warden, sandbox, address),
-        .address6 = net_address6(sandbox->warden, sandbox, address6)};
-    if (sandbox->starter == NULL)
-        return;
-    answer_one(sandbox->warden, sandbox->starter, &warden_started_schema, &started, NULL);
-    free(sandbox->starter);
-    sandbox->starter = NULL;
+    struct warden_started started = {.pid = (uint64_t)sandbox->pid,
+                                     .start_time = sandbox->start_time,
+                                     .fresh = sandbox->fresh,
+                                     .address = net_address(sandbox->warden, sandbox, address),
+                                     .address6 = net_address6(sandbox->warden, sandbox, address6)};
+    for (struct waiter *waiter; (waiter = sandbox->starters) != NULL; free(waiter)) {
+        started.joined = waiter->joined;
+        sandbox->starters = waiter->next;
+        answer_one(sandbox->warden, waiter, &warden_started_schema, &started, NULL);
+    }
 }
 
 void announce_exit(struct sandbox *sandbox)
@@ -105,10 +105,13 @@ static int handle_hello(struct connection *connection, uint32_t id, const union 
                         struct error *err)
 {
     const struct warden *warden = connection->warden;
+    if (connection_greet(connection, request->hello.epoch, err) < 0)
+        return -1;
     char gateway[INET_ADDRSTRLEN];
     const struct in_addr in = {.s_addr = htonl(warden->net.router.gateway)};
     const struct warden_about about = {
-        .version = WIRE_VERSION,
+        .version = WARDEN_VERSION,
+        .agent_version = AGENT_VERSION,
         .instance = warden->instance,
         .storage = warden->storage.description,
         .cgroups = warden->cgroups.backend->name,
@@ -375,7 +378,9 @@ int request_handle(struct connection *connection, const struct frame_header *hea
             continue;
         union request request;
         struct error failure;
-        if (wire_decode(rows[i].schema, payload, &request, &failure) < 0 ||
+        bool hello = rows[i].schema == &warden_hello_schema;
+        if ((!hello && connection_check_epoch(connection, &failure) < 0) ||
+            wire_decode(rows[i].schema, payload, &request, &failure) < 0 ||
             rows[i].handle(connection, header->id, &request, &failure) < 0) {
             wire_encode_error(&connection->out, header->id, &failure);
             connection_flush(connection);

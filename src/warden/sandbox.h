@@ -36,6 +36,7 @@ struct waiter {
     struct waiter *next;
     uint64_t connection;
     uint32_t request;
+    bool joined; /* it asked for a start that was under way already */
 };
 
 struct sandbox {
@@ -69,7 +70,7 @@ struct sandbox {
     bool disk_measured;                      /* disk_bytes is there */
     uint64_t disk_bytes;                     /* as last measured (meter.h) */
     uint64_t disk_measure_at_ms;             /* when to measure again; 0: not asked for yet */
-    struct waiter *starter;                  /* who asked for it */
+    struct waiter *starters;                 /* who asked for it, the first one last */
     struct waiter *waiters;                  /* who asked for its end */
     struct error failure;                    /* why it could not be made; code 0: it could */
     char received[sizeof(struct error) + 1]; /* from the child */
@@ -78,8 +79,9 @@ struct sandbox {
 
 /* ---- start.c ---- */
 
-/* Begins to make a sandbox; the answer goes out when its agent runs, or when everything of it is
- * gone again. -1: nothing was begun, the caller answers. */
+/* Begins to make a sandbox, or joins those who wait for one that is being made; the answer goes out
+ * when its agent runs, or when everything of it is gone again. -1: nothing was begun, the caller
+ * answers. */
 int sandbox_start(struct warden *warden, const struct plan *plan, struct waiter from,
                   struct error *err);
 

@@ -429,10 +429,22 @@ static int check_request(struct warden *warden, const struct plan *plan, struct 
     const struct sandbox *other = sandbox_find(warden, plan->id);
     if (other != NULL && other->state == SANDBOX_ENDING)
         return error_set(err, ERROR_CONFLICT, "sandbox %s is being stopped", plan->id);
-    if (other != NULL)
+    if (other != NULL && other->state == SANDBOX_RUNNING)
         return error_set(err, ERROR_ALREADY_RUNNING, "sandbox %s runs already", plan->id);
     if (copy_blocks_start(warden, plan->id))
         return error_set(err, ERROR_CONFLICT, "the files of sandbox %s are being copied", plan->id);
+    return 0;
+}
+
+/* Whoever asked first may be a cellad that was killed. The next one waits for the same end. */
+static int join(struct sandbox *sandbox, struct waiter from, struct error *err)
+{
+    from.joined = true;
+    struct waiter *waiter = waiter_new(from);
+    if (waiter == NULL)
+        return error_set(err, ERROR_LIMIT_EXCEEDED, "out of memory");
+    waiter->next = sandbox->starters;
+    sandbox->starters = waiter;
     return 0;
 }
 
@@ -441,7 +453,10 @@ int sandbox_start(struct warden *warden, const struct plan *plan, struct waiter 
 {
     if (check_request(warden, plan, err) < 0)
         return -1;
-    struct sandbox *sandbox = sandbox_new(warden, plan->id);
+    struct sandbox *sandbox = sandbox_find(warden, plan->id);
+    if (sandbox != NULL)
+        return join(sandbox, from, err);
+    sandbox = sandbox_new(warden, plan->id);
     struct waiter *waiter = waiter_new(from);
     if (sandbox == NULL || waiter == NULL) {
         if (sandbox != NULL)
@@ -449,7 +464,7 @@ int sandbox_start(struct warden *warden, const struct plan *plan, struct waiter 
         free(waiter);
         return error_set(err, ERROR_LIMIT_EXCEEDED, "out of memory");
     }
-    sandbox->starter = waiter;
+    sandbox->starters = waiter;
     sandbox->spare = plan->spare != 0;
     sandbox_set_deadline(sandbox, warden_now_ms() + MAKING_TIMEOUT_MS);
 

@@ -202,12 +202,10 @@ static int remove_files(struct sandbox *sandbox, struct error *err)
 static void answer(struct sandbox *sandbox, const struct error *removal_failure)
 {
     struct warden *warden = sandbox->warden;
-    if (sandbox->starter != NULL) {
-        struct error err = sandbox->failure;
-        if (err.code == ERROR_NONE)
-            error_set(&err, ERROR_CANCELLED, "the sandbox was stopped while it was made");
-        answer_waiters(warden, &sandbox->starter, &err);
-    }
+    struct error err = sandbox->failure;
+    if (err.code == ERROR_NONE)
+        error_set(&err, ERROR_CANCELLED, "the sandbox was stopped while it was made");
+    answer_waiters(warden, &sandbox->starters, &err);
     answer_waiters(warden, &sandbox->waiters, removal_failure);
     if (sandbox->announce)
         announce_exit(sandbox);

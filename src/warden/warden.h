@@ -44,7 +44,9 @@ struct connection {
     struct connection *next;
     struct warden *warden;
     uint64_t number;
-    bool egress; /* of the egress process, which may ask for little */
+    bool egress;    /* of the egress process, which may ask for little */
+    bool greeted;   /* it has said HELLO */
+    uint64_t epoch; /* that it named there; see struct warden_hello */
     struct source source;
     struct buf in, out;
     bool waits_to_write;
@@ -79,6 +81,7 @@ struct warden {
     struct source listener, egress_listener, signals;
     struct connection *connections;
     uint64_t connections_made;
+    uint64_t epoch;            /* the highest that a control connection has named */
     struct sandbox *sandboxes; /* by id */
     struct sandbox *pressing;  /* those with a deadline, in no order: a few of thousands */
     struct removal *removals;
@@ -107,6 +110,12 @@ uint64_t warden_now_ms(void);
 int connection_accept_all(struct warden *warden, int listen_fd, bool egress);
 void connection_close(struct connection *connection);
 struct connection *connection_find(struct warden *warden, uint64_t number);
+/* A control connection says HELLO. With a higher epoch than any before, the connections of earlier
+ * ones are closed, and what is unread in them is dropped. UNAVAILABLE with a lower one. */
+int connection_greet(struct connection *connection, uint64_t epoch, struct error *err);
+/* Whether requests of this connection still count: UNAVAILABLE when a later epoch has taken over.
+ */
+int connection_check_epoch(const struct connection *connection, struct error *err);
 /* Sends what is in `out`; a peer that does not read is cut off. */
 void connection_flush(struct connection *connection);
 /* Sends one whole frame with a descriptor (borrowed), past `out`: at once, or not at all. */

@@ -52,6 +52,11 @@ static const struct wire_field error_fields[] = {
 SCHEMA_EMPTY(wire_ok_schema, WIRE_OK);
 SCHEMA(wire_error_schema, WIRE_ERROR, struct wire_error, error_fields);
 
+static const struct wire_field warden_hello_fields[] = {
+    U64(1, struct warden_hello, epoch),
+};
+SCHEMA(warden_hello_schema, WARDEN_HELLO, struct warden_hello, warden_hello_fields);
+
 static const struct wire_field about_fields[] = {
     U64(1, struct warden_about, version),
     STR_REQUIRED(2, struct warden_about, instance, ID_MAX),
@@ -59,8 +64,8 @@ static const struct wire_field about_fields[] = {
     STR(4, struct warden_about, cgroups, TEXT_MAX),
     STR(5, struct warden_about, network, TEXT_MAX),
     STR(6, struct warden_about, gateway, TEXT_MAX),
+    U64(7, struct warden_about, agent_version),
 };
-SCHEMA_EMPTY(warden_hello_schema, WARDEN_HELLO);
 SCHEMA(warden_about_schema, WARDEN_ABOUT, struct warden_about, about_fields);
 
 static const struct wire_field plan_fields[] = {
@@ -107,6 +112,7 @@ static const struct wire_field started_fields[] = {
     U64(3, struct warden_started, fresh),
     STR(4, struct warden_started, address, ADDRESS_TEXT_MAX),
     STR(5, struct warden_started, address6, ADDRESS_TEXT_MAX),
+    U64(6, struct warden_started, joined),
 };
 SCHEMA(warden_started_schema, WARDEN_STARTED, struct warden_started, started_fields);
 
@@ -179,9 +185,13 @@ static const struct wire_field warden_net_set_fields[] = {
 SCHEMA(warden_net_set_schema, WARDEN_NET_SET, struct warden_net_set, warden_net_set_fields);
 
 static const struct wire_field warden_net_admit_fields[] = {
-    BYTES(1, struct warden_net_admit, sandbox, 16), BYTES(2, struct warden_net_admit, address, 16),
-    U64(3, struct warden_net_admit, protocol),      U64(4, struct warden_net_admit, port),
-    U64(5, struct warden_net_admit, ttl_s),         U64(6, struct warden_net_admit, last_port),
+    BYTES(1, struct warden_net_admit, sandbox, 16),
+    BYTES(2, struct warden_net_admit, address, 16),
+    U64(3, struct warden_net_admit, protocol),
+    U64(4, struct warden_net_admit, port),
+    U64(5, struct warden_net_admit, ttl_s),
+    U64(6, struct warden_net_admit, last_port),
+    STR_REQUIRED(7, struct warden_net_admit, id, ID_MAX),
 };
 SCHEMA(warden_net_admit_schema, WARDEN_NET_ADMIT, struct warden_net_admit, warden_net_admit_fields);
 
@@ -718,6 +728,11 @@ static const struct wire_field upload_part_about_fields[] = {
 SCHEMA(upload_part_about_schema, UPLOAD_PART_ABOUT, struct upload_part_about,
        upload_part_about_fields);
 
+static const struct wire_field egress_hello_fields[] = {
+    U64(1, struct egress_hello, epoch),
+};
+SCHEMA(egress_hello_schema, EGRESS_HELLO, struct egress_hello, egress_hello_fields);
+
 static const struct wire_field egress_about_fields[] = {
     U64(1, struct egress_about, version),
     U64(2, struct egress_about, started_ms),
@@ -725,7 +740,6 @@ static const struct wire_field egress_about_fields[] = {
     U64(4, struct egress_about, sandboxes),
     U64(5, struct egress_about, connections),
 };
-SCHEMA_EMPTY(egress_hello_schema, EGRESS_HELLO);
 SCHEMA(egress_about_schema, EGRESS_ABOUT, struct egress_about, egress_about_fields);
 
 static const struct wire_field egress_set_fields[] = {

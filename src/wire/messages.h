@@ -23,9 +23,10 @@ enum wire_type {
     WIRE_OK = 1,    /* no fields */
     WIRE_ERROR = 2, /* struct wire_error */
 
-    WARDEN_HELLO = 16, /* → WARDEN_ABOUT */
+    WARDEN_HELLO = 16, /* struct warden_hello → WARDEN_ABOUT; the first request of a connection */
     WARDEN_ABOUT = 17,
-    WARDEN_START = 18, /* struct plan → WARDEN_STARTED */
+    WARDEN_START = 18, /* struct plan → WARDEN_STARTED. One that is still being made by an earlier
+                          START is waited for; ALREADY_RUNNING once it runs */
     WARDEN_STARTED = 19,
     WARDEN_STOP = 20,   /* struct warden_stop → WIRE_OK once nothing of it runs any more */
     WARDEN_REMOVE = 21, /* struct warden_ref → WIRE_OK: ended if it ran, and its files are gone */
@@ -161,7 +162,7 @@ enum wire_type {
                           * that AGENT_CLEAN goes by; UNAVAILABLE where there is none */
     FILE_TYPES_LAST = 175, /* all from FILE_STAT to here go to file workers */
 
-    EGRESS_HELLO = 176, /* → EGRESS_ABOUT */
+    EGRESS_HELLO = 176, /* struct egress_hello → EGRESS_ABOUT; the first request of a connection */
     EGRESS_ABOUT = 177,
     EGRESS_SET = 178,  /* struct egress_set → WIRE_OK: the policy holds, for what is open too */
     EGRESS_DROP = 179, /* struct egress_ref → WIRE_OK: its connections are closed, its log is gone.
@@ -177,7 +178,19 @@ enum wire_type {
     EGRESS_TYPES_LAST = 199,
 };
 
-enum { WIRE_VERSION = 1 };
+/*
+ * Versions of the three protocols. cellad, the warden and the egress process are started together,
+ * so theirs have to be equal. An agent is as old as its sandbox, and outlives an upgrade of the
+ * server: cellad talks to agents from AGENT_VERSION_OLDEST to AGENT_VERSION. Raise AGENT_VERSION
+ * with every change of an AGENT_*, FILE_*, UPLOAD_* or HISTORY_* message, and AGENT_VERSION_OLDEST
+ * when older agents can no longer be served.
+ */
+enum {
+    WARDEN_VERSION = 2,
+    EGRESS_VERSION = 2,
+    AGENT_VERSION = 1,
+    AGENT_VERSION_OLDEST = 1,
+};
 
 struct wire_error {
     uint64_t code; /* enum error_code */
@@ -187,6 +200,18 @@ struct wire_error {
 
 /* --- warden --- */
 
+/*
+ * Fencing. A cellad that is killed leaves requests behind in its connection that the warden has not
+ * read yet. They must not be carried out after the next cellad has asked what runs. So every
+ * control connection names an epoch, a number that only goes up. A higher epoch than any before
+ * takes over: the warden closes the connections of earlier epochs, with what is unread in them,
+ * before it answers. Requests of an earlier epoch are refused with UNAVAILABLE. Connections of the
+ * same epoch serve the same cellad side by side.
+ */
+struct warden_hello {
+    uint64_t epoch;
+};
+
 struct warden_about {
     uint64_t version;
     const char *instance; /* id of the data folder */
@@ -194,6 +219,7 @@ struct warden_about {
     const char *cgroups;  /* "v1", "v2" */
     const char *network;  /* why sandboxes have no network here, for people; NULL: they have */
     const char *gateway; /* their resolver's and proxies' address: "10.201.0.1"; NULL: no network */
+    uint64_t agent_version; /* AGENT_VERSION of the agents that it starts */
 };
 
 enum plan_flags {
@@ -278,6 +304,7 @@ struct warden_started {
     uint64_t fresh;       /* 1: its writable layer was made by this start */
     const char *address;  /* in its network: "10.201.0.7"; NULL: it has none */
     const char *address6; /* the one that it has, or would have, with PLAN_NETWORK_IPV6 */
+    uint64_t joined;      /* 1: an earlier START was making it, and that one's plan counts */
 };
 
 struct warden_ref {
@@ -383,6 +410,7 @@ struct warden_net_set {
 /* The sandbox at this address may connect there, on ports that are not proxied, for ttl_s seconds:
  * it has been told the address by the resolver. The same again makes it longer. */
 struct warden_net_admit {
+    const char *id;       /* whose address it has to be: the next sandbox may have it by now */
     struct slice sandbox; /* 4 or 16 bytes, network order, and as many in the next */
     struct slice address;
     uint64_t protocol; /* of IP: 6, 17 */
@@ -990,6 +1018,11 @@ struct upload_part_about {
 };
 
 /* --- egress --- */
+
+/* As struct warden_hello, for the egress process: a higher epoch closes earlier connections. */
+struct egress_hello {
+    uint64_t epoch;
+};
 
 struct egress_about {
     uint64_t version;

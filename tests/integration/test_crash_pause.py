@@ -3,7 +3,9 @@
 
 import contextlib
 import http.client
+import os
 import pathlib
+import signal
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
@@ -127,11 +129,17 @@ def test_nothing_stands_still_that_should_not(server_factory):
     assert ask(stands, "pause")
     stands.wait_status("paused")
     for victim in ("cellad", "warden"):
+        cellad = server.pids().cellad
+        os.kill(cellad, signal.SIGSTOP)  # or it would take its connection back, and see to it at once
         with wirelib.Connection(f"{server.data}/run/warden.sock") as warden:
+            warden.call("WARDEN_HELLO", epoch=wirelib.next_epoch())
             warden.call("WARDEN_PAUSE", id=ids[0])
             warden.call("WARDEN_RESUME", id=ids[1])
         assert frozen(server, ids[0])
-        crash(server, (victim,))
+        before = server.kill(victim)
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(cellad, signal.SIGCONT)
+        server.wait_recovered(before, victim)
         wait_until(lambda: frozen(server, ids[0]) is False, 30, "the one that runs goes on")
         wait_until(lambda: frozen(server, ids[1]), 30, "the one that is paused stands still")
         runs.wait_status("running")

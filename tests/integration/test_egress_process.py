@@ -11,7 +11,7 @@ import pytest
 
 import world_dns
 from cella_server import wait_until
-from egress_process import HTTP, TLS, Egress, read_all
+from egress_process import HTTP, TLS, Egress, read_all, wirelib
 from world import CUT_OFF, EVIL, HOST, OTHER, RESOLVER, WEB, World
 
 REFUSED, NXDOMAIN, NOERROR, SERVFAIL = 5, 3, 0, 2
@@ -368,7 +368,7 @@ def test_a_flood_of_questions_is_dropped_and_leaves_others_alone(place, egress):
 def test_hello_and_keep(place, egress):
     guest, other = egress.guest(mode="full"), egress.guest(mode="full")
     about = egress.control.call("EGRESS_HELLO")
-    assert about["version"] == 1 and about["resolvers"] == RESOLVER and about["sandboxes"] >= 2
+    assert about["version"] == 2 and about["resolvers"] == RESOLVER and about["sandboxes"] >= 2
     egress.control.call("EGRESS_KEEP", ids=[other.id])
     assert egress.control.call("EGRESS_HELLO")["sandboxes"] == 1
     assert other.log() == []
@@ -387,3 +387,17 @@ def test_a_collector_gets_no_empty_answer_at_once(place, egress):
     answer, entry = egress.control.wait(asked)
     assert answer == "EGRESS_LOG_ENTRY" and (entry["id"], entry["name"]) == (other.id, name)
     assert egress.control.wait(asked)[0] == "OK"
+
+
+def test_a_later_connection_takes_over(egress):
+    """What a cellad that was killed has left unread is no rule for anybody any more."""
+    guest, earlier = egress.guest(mode="full"), egress.control
+    egress.control = egress.connect()
+    egress.control.call("EGRESS_HELLO", epoch=wirelib.next_epoch())
+    for name, fields in [("EGRESS_SET", {"id": guest.id, "address": guest.address, "policy": ["mode=full"]}),
+                         ("EGRESS_DROP", {"id": guest.id}), ("EGRESS_HELLO", {"epoch": 1})]:
+        with pytest.raises(wirelib.WireError, match="taken over"):
+            earlier.call(name, **fields)
+    earlier.close()
+    assert guest.log() == []
+    guest.drop()

@@ -62,7 +62,7 @@ def alive(pid):
 
 def test_about(warden):
     about = warden.connection.call("WARDEN_HELLO")
-    assert about["version"] == 1
+    assert about["version"] == 2
     assert about["instance"] == warden.instance()
     assert about["cgroups"] in ("v1", "v2")
     assert "btrfs" in about["storage"]
@@ -312,7 +312,7 @@ def test_nonsense_closes_the_connection_only(warden, data):
             assert sock.recv(1) == b""
         except (ConnectionResetError, BrokenPipeError):
             pass
-    assert warden.connection.call("WARDEN_HELLO")["version"] == 1
+    assert warden.connection.call("WARDEN_HELLO")["version"] == 2
 
 
 def test_the_agents_socket_is_cellads(warden):

@@ -211,11 +211,11 @@ def test_the_egress_process_admits_an_address(warden, box):
     assert one.refused(worldlib.WEB, worldlib.ECHO)
     with egress(warden) as connection:
         for _ in range(2):
-            connection.call("WARDEN_NET_ADMIT", sandbox=packed(one.address), address=packed(worldlib.WEB),
+            connection.call("WARDEN_NET_ADMIT", id=one.name, sandbox=packed(one.address), address=packed(worldlib.WEB),
                             protocol=TCP, port=worldlib.ECHO, ttl_s=300)
         for _ in range(2):
             for address, first, last in [(worldlib.OTHER, 1, 65535), (worldlib.EVIL, 5000, 6000)]:
-                connection.call("WARDEN_NET_ADMIT", sandbox=packed(one.address), address=packed(address),
+                connection.call("WARDEN_NET_ADMIT", id=one.name, sandbox=packed(one.address), address=packed(address),
                                 protocol=TCP, port=first, last_port=last, ttl_s=300)
     assert one.reaches(worldlib.WEB, worldlib.ECHO) and one.reaches(worldlib.OTHER, worldlib.ECHO)
     assert one.refused(worldlib.WEB, worldlib.DATABASE) and one.refused(worldlib.OTHER, worldlib.ECHO, "udp")
@@ -226,7 +226,7 @@ def test_the_egress_process_admits_an_address(warden, box):
 def test_an_admission_ends(warden, box):
     one = box(network=ALLOWLIST)
     with egress(warden) as connection:
-        connection.call("WARDEN_NET_ADMIT", sandbox=packed(one.address), address=packed(worldlib.WEB),
+        connection.call("WARDEN_NET_ADMIT", id=one.name, sandbox=packed(one.address), address=packed(worldlib.WEB),
                         protocol=TCP, port=worldlib.ECHO, ttl_s=1)
     wardenlib.wait_until(lambda: one.refused(worldlib.WEB, worldlib.ECHO), "the admission ends")
 
@@ -237,7 +237,7 @@ def test_nobody_fills_the_tables_of_admissions_alone(warden, box):
 
     def admit(connection, which, number):
         address = f"45.70.{number // 250}.{number % 250}"
-        connection.call("WARDEN_NET_ADMIT", sandbox=packed(which.address), address=packed(address),
+        connection.call("WARDEN_NET_ADMIT", id=which.name, sandbox=packed(which.address), address=packed(address),
                         protocol=TCP, port=5000, last_port=6000, ttl_s=300)
 
     with egress(warden) as connection:
@@ -247,7 +247,7 @@ def test_nobody_fills_the_tables_of_admissions_alone(warden, box):
             admit(connection, one, 256)
         admit(connection, other, 256)
         # Single ports are another matter.
-        connection.call("WARDEN_NET_ADMIT", sandbox=packed(one.address), address=packed(worldlib.WEB),
+        connection.call("WARDEN_NET_ADMIT", id=one.name, sandbox=packed(one.address), address=packed(worldlib.WEB),
                         protocol=TCP, port=worldlib.ECHO, ttl_s=300)
     assert one.reaches(worldlib.WEB, worldlib.ECHO)
 
@@ -255,14 +255,14 @@ def test_nobody_fills_the_tables_of_admissions_alone(warden, box):
 def test_an_admission_does_not_open_what_is_cut_off(warden, box):
     one = box(network=ALLOWLIST)
     with egress(warden) as connection:
-        connection.call("WARDEN_NET_ADMIT", sandbox=packed(one.address), address=packed(worldlib.METADATA),
+        connection.call("WARDEN_NET_ADMIT", id=one.name, sandbox=packed(one.address), address=packed(worldlib.METADATA),
                         protocol=TCP, port=worldlib.ECHO, ttl_s=300)
     assert one.refused(worldlib.METADATA, worldlib.ECHO)
 
 
 def test_each_socket_takes_its_own_messages(warden, box):
     one = box(network=ALLOWLIST)
-    admit = {"sandbox": packed(one.address), "address": packed(worldlib.WEB), "protocol": TCP, "port": 1,
+    admit = {"id": one.name, "sandbox": packed(one.address), "address": packed(worldlib.WEB), "protocol": TCP, "port": 1,
              "ttl_s": 1}
     with wirelib.Connection(warden.socket_path) as connection, pytest.raises(ConnectionError):
         connection.call("WARDEN_NET_ADMIT", **admit)
@@ -271,7 +271,7 @@ def test_each_socket_takes_its_own_messages(warden, box):
         with egress(warden) as connection, pytest.raises(ConnectionError):
             connection.call(name, **fields)
     bad = [{"sandbox": b""}, {"address": b"\0" * 16}, {"protocol": 1}, {"port": 0}, {"port": 65536}, {"ttl_s": 0},
-           {"sandbox": packed("10.201.0.1")}]
+           {"sandbox": packed("10.201.0.1")}, {"id": "stranger"}]
     with egress(warden) as connection:
         for change in bad:
             with pytest.raises(wirelib.WireError):

@@ -99,8 +99,11 @@ class Egress:
              str(control.fileno()), "--warden", folder / "router", "--resolver", RESOLVER, *args],
             pass_fds=[control.fileno()])
         control.close()
-        self.control = wirelib.Connection(str(folder / "control"), timeout=30 * PATIENCE)
+        self.control = self.connect()
         self.guests = 1
+
+    def connect(self):
+        return wirelib.Connection(f"{self.folder.name}/control", timeout=30 * PATIENCE)
 
     def guest(self, *rules, mode="allowlist", **fields):
         """A new guest with these rules ("allow=…", "deny=…")."""

@@ -307,7 +307,7 @@ class Warden(Handler):
         return self.known[name]
 
     def hello(self, _, __):
-        yield "WARDEN_ABOUT", {"version": 1, "instance": self.instance, "storage": "plain", "cgroups": "none",
+        yield "WARDEN_ABOUT", {"version": 2, "agent_version": 1, "instance": self.instance, "storage": "plain", "cgroups": "none",
                                "network": "off"}
 
     def machine(self, _, __):

@@ -472,7 +472,7 @@ static void test_wait(void **state)
     client_send(&c, &agent_hello_schema, 3, NULL); /* is answered before */
     struct agent_about about;
     client_expect(&c, &agent_about_schema, 3, &about);
-    assert_int_equal(about.version, WIRE_VERSION);
+    assert_int_equal(about.version, AGENT_VERSION);
     client_close(&other); /* whoever goes away is not waited with */
 
     struct client third = client_open(f);
