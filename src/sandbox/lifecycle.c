@@ -366,6 +366,7 @@ void sandboxes_stop_all(struct sandboxes *s)
     s->closing = true;
     reaper_stop(s);
     restarts_stop(s);
+    censuses_stop(s);
     sandboxes_end_monitors(s);
     for (struct sandbox *sb = s->ids; sb != NULL; sb = sb->by_id.next)
         tunnels_close_idle(sb);

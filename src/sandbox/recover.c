@@ -17,75 +17,21 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "loop/co.h"
+#include "sandbox/census.h"
 #include "sandbox/history_state.h"
 #include "sandbox/state.h"
-
-struct found {
-    char id[33];
-    char address[NET_ADDRESS_TEXT];
-    char address6[NET_ADDRESS_TEXT];
-    bool running, paused;
-    UT_hash_handle hh;
-};
-
-struct census {
-    struct found *items;
-};
-
-static void census_release(struct census *census)
-{
-    struct found *item, *next;
-    HASH_ITER(hh, census->items, item, next)
-    {
-        HASH_DEL(census->items, item);
-        free(item);
-    }
-}
-
-static int census_add(void *ctx, const struct warden_entry *entry, struct error *err)
-{
-    struct census *census = ctx;
-    struct found *item = calloc(1, sizeof(*item));
-    if (item == NULL)
-        return error_sys(err, "listing what runs");
-    memcpy(item->id, entry->id, strnlen(entry->id, sizeof(item->id) - 1));
-    item->running = entry->running != 0;
-    item->paused = entry->paused != 0;
-    if (entry->address != NULL)
-        memcpy(item->address, entry->address, strnlen(entry->address, sizeof(item->address) - 1));
-    if (entry->address6 != NULL)
-        memcpy(item->address6, entry->address6,
-               strnlen(entry->address6, sizeof(item->address6) - 1));
-    HASH_ADD_STR(census->items, id, item);
-    return 0;
-}
 
 /* Where it is in its network, as it is in now, and what holds there: a change may have been under
  * way. */
 static void restore_network(struct sandbox *sb, const struct census *census)
 {
     struct error err;
-    struct found *item;
-    HASH_FIND_STR(census->items, sb->id, item);
+    const struct found *item = census_find(census, sb->id);
     sandbox_network_at(sb, item == NULL ? NULL : item->address,
                        item == NULL ? NULL : item->address6);
     if (sb->network.address[0] != '\0' && !sb->unclaimed &&
         sandbox_with_patience(sb, sandbox_network_renew, &err) < 0)
         log_error("sandbox %s: its network: %s", sb->id, err.message);
-}
-
-static bool census_running(const struct census *census, const char *id)
-{
-    struct found *item;
-    HASH_FIND_STR(census->items, id, item);
-    return item != NULL && item->running;
-}
-
-static bool census_paused(const struct census *census, const char *id)
-{
-    struct found *item;
-    HASH_FIND_STR(census->items, id, item);
-    return item != NULL && item->running && item->paused;
 }
 
 static void save_event(struct sandbox *sb)
@@ -207,20 +153,6 @@ static void each_sandbox(struct sandboxes *s, const struct census *census,
     free(all);
 }
 
-static void remove_strangers(struct sandboxes *s, const struct census *census)
-{
-    struct error err;
-    for (struct found *item = census->items; item != NULL; item = item->hh.next) {
-        struct sandbox *sb;
-        HASH_FIND(by_id, s->ids, item->id, strlen(item->id), sb);
-        if (sb != NULL || pools_know(s, item->id))
-            continue;
-        log_warn("removing %s, which belongs to no sandbox", item->id);
-        if (s->provider->ops->remove(s->provider, item->id, &err) < 0)
-            log_error("removing %s: %s", item->id, err.message);
-    }
-}
-
 static int load_sandbox(void *ctx, const struct store_sandbox *row, struct error *err)
 {
     struct sandboxes *s = ctx;
@@ -267,7 +199,7 @@ int sandboxes_recover(struct sandboxes *s, struct error *err)
 
     histories_start(s);
     struct census census = {0};
-    if (s->provider->ops->list(s->provider, census_add, &census, err) < 0) {
+    if (census_take(s, &census, err) < 0) {
         census_release(&census);
         return error_prefix(err, "asking what runs");
     }
@@ -279,11 +211,11 @@ int sandboxes_recover(struct sandboxes *s, struct error *err)
         log_warn("looking at the machine: %s", err->message);
     each_sandbox(s, &census, resume);
     egress_link_start(s);
-    remove_strangers(s, &census);
+    census_remove_strangers(s, &census);
     census_release(&census);
     sandboxes_resume_groups(s);
     sandboxes_resume_monitors(s);
-    if (metrics_start(s, err) < 0 || reaper_start(s, err) < 0)
+    if (metrics_start(s, err) < 0 || reaper_start(s, err) < 0 || censuses_start(s, err) < 0)
         return -1;
     restarts_begin(s);
     return pools_start(s, err);
@@ -312,15 +244,16 @@ static void compare(void *arg)
     struct sandboxes *s = arg;
     struct census census = {0};
     struct error err;
-    if (s->provider->ops->list(s->provider, census_add, &census, &err) < 0) {
+    if (census_take(s, &census, &err) < 0) {
         log_error("asking what runs: %s", err.message);
     } else {
         networks_look(s);
         egress_link_start(s);
         each_sandbox(s, &census, check_running);
-        remove_strangers(s, &census);
+        census_remove_strangers(s, &census);
     }
     census_release(&census);
+    censuses_soon(s);
     if (--s->drivers == 0)
         co_cond_wake_all(&s->idle);
 }
@@ -429,6 +362,7 @@ void sandboxes_free(struct sandboxes *s)
         sandbox_remove(s->ids);
     sandboxes_free_groups(s);
     reaper_free(s);
+    censuses_free(s);
     pools_free(s);
     metrics_free(s);
     histories_free(s);

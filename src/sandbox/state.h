@@ -217,6 +217,7 @@ struct sandboxes {
     bool closing;
     struct sampler *sampler;
     struct reaper *reaper;                 /* NULL before everything is recovered */
+    struct inspector *inspector;           /* census.c's; the same */
     const struct command_witness *witness; /* NULL: nobody */
     struct workspace_count *counts;        /* sandboxes of each workspace */
     sandbox_quota *quota; /* how many a workspace may have; NULL: there is no limit */
@@ -346,6 +347,12 @@ bool sandbox_is_busy(const struct sandbox *sb);
 /* A connection into it that lasts. */
 void sandbox_stream_begin(struct sandbox *sb);
 void sandbox_stream_end(struct sandbox *sb);
+
+/* census.c */
+int censuses_start(struct sandboxes *s, struct error *err); /* when all sandboxes are known */
+void censuses_soon(struct sandboxes *s);                    /* the provider was away */
+void censuses_stop(struct sandboxes *s);
+void censuses_free(struct sandboxes *s);
 
 /* recover.c */
 /* For one whose status says that it runs, and that does not. */
