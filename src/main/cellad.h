@@ -30,7 +30,6 @@ enum {
  * (audit/log.h), rates and quotas (api/call_limits.h), each of the three or "". */
 enum { CELLAD_ARGS = 18, CELLAD_KEY_LEN = 64 };
 
-/* Behind them: settings as "name=value", in any order; cellad.c has the names. */
-enum { CELLAD_SETTINGS_MAX = 16, CELLAD_SETTING_SIZE = 1024 };
+/* Behind them: any number of settings as "name=value", in any order; cellad.c has the names. */
 
 int cellad_main(int argc, char **argv);

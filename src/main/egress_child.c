@@ -120,63 +120,34 @@ int egress_resolvers(const char *list, char out[EGRESS_LIST_MAX], struct error *
 
 /* ---- the command line ---- */
 
-struct builder {
-    struct egress_words *words;
-    size_t count, used;
-    bool full;
-};
-
-static void add_word(struct builder *builder, const char *text, size_t len)
-{
-    char *to = builder->words->room + builder->used;
-    if (builder->count + 1 >= EGRESS_ARGS_MAX ||
-        builder->used + len + 1 > sizeof(builder->words->room)) {
-        builder->full = true;
-        return;
-    }
-    memcpy(to, text, len);
-    to[len] = '\0';
-    builder->used += len + 1;
-    builder->words->argv[builder->count++] = to;
-}
-
-static void add_option(struct builder *builder, const char *name, const char *value)
-{
-    add_word(builder, name, strlen(name));
-    add_word(builder, value, strlen(value));
-}
-
-static void add_list(struct builder *builder, const char *name, const char *list)
+static void add_list(struct command_line *line, const char *option, const char *name,
+                     const char *list)
 {
     for (const char *at = list; *at != '\0';) {
         size_t len = strcspn(at, ",");
-        add_word(builder, name, strlen(name));
-        add_word(builder, at, len);
+        command_line_add(line, option, name);
+        command_line_add_part(line, option, at, len);
         at += len + (at[len] == ',');
     }
 }
 
-int egress_command(const struct egress_settings *settings, struct egress_words *words,
+int egress_command(const struct egress_settings *settings, struct command_line *line,
                    struct error *err)
 {
-    struct builder builder = {.words = words};
     char number[16], path[32];
-    add_word(&builder, "cella-egress", strlen("cella-egress"));
+    command_line_begin(line, "cella-egress");
     snprintf(number, sizeof(number), "%d", EGRESS_FD_CONTROL);
-    add_option(&builder, "--control-fd", number);
+    command_line_add_pair(line, "control socket", "--control-fd", number);
     snprintf(path, sizeof(path), "/proc/self/fd/%d", EGRESS_FD_WARDEN);
-    add_option(&builder, "--warden", path);
+    command_line_add_pair(line, "warden socket", "--warden", path);
     snprintf(number, sizeof(number), "%u", settings->cellad);
-    add_option(&builder, "--user", number);
-    add_option(&builder, "--log-level", settings->log_level);
+    command_line_add_pair(line, "--user", "--user", number);
+    command_line_add_pair(line, "--log-level", "--log-level", settings->log_level);
     if (settings->has_ca) {
         snprintf(path, sizeof(path), "/proc/self/fd/%d", EGRESS_FD_CA);
-        add_option(&builder, "--ca", path);
+        command_line_add_pair(line, "--egress-ca", "--ca", path);
     }
-    add_list(&builder, "--resolver", settings->resolvers);
-    add_list(&builder, "--allow-private", settings->opened);
-    if (builder.full)
-        return error_set(err, ERROR_INVALID_ARGUMENT, "too many name servers or private ranges");
-    words->argv[builder.count] = NULL;
-    return 0;
+    add_list(line, "--resolver", "--resolver", settings->resolvers);
+    add_list(line, "--network-allow-private", "--allow-private", settings->opened);
+    return command_line_check(line, err);
 }

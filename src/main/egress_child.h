@@ -12,12 +12,12 @@
 #include <sys/types.h>
 
 #include "base/error.h"
+#include "main/command_line.h"
 
 enum {
     EGRESS_FD_CONTROL = 3, /* listens for cellad */
     EGRESS_FD_WARDEN = 4,  /* the socket file that the warden listens at, O_PATH */
     EGRESS_FD_CA = 5,      /* a file of certificate authorities, wherever it is; only with has_ca */
-    EGRESS_ARGS_MAX = 64,
     EGRESS_LIST_MAX = 1024,
 };
 
@@ -38,10 +38,6 @@ void egress_user(const char *instance, uid_t *ret_uid, gid_t *ret_gid);
  * as given on the command line, or (NULL) of /etc/resolv.conf. INVALID_ARGUMENT. */
 int egress_resolvers(const char *list, char out[EGRESS_LIST_MAX], struct error *err);
 
-/* The command line; its words point into `settings` and `room`. */
-struct egress_words {
-    const char *argv[EGRESS_ARGS_MAX];
-    char room[4 * EGRESS_LIST_MAX];
-};
-int egress_command(const struct egress_settings *settings, struct egress_words *words,
+/* INVALID_ARGUMENT when the lists are too long for a command line. */
+int egress_command(const struct egress_settings *settings, struct command_line *line,
                    struct error *err);

@@ -13,7 +13,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
-#include <inttypes.h>
 #include <limits.h>
 #include <poll.h>
 #include <pwd.h>
@@ -37,6 +36,7 @@
 #include "cli/cli.h"
 #include "loop/net.h"
 #include "main/cellad.h"
+#include "main/commands.h"
 #include "main/datadir.h"
 #include "main/egress_child.h"
 #include "main/jwt_files.h"
@@ -140,43 +140,40 @@ static int place_fds(int count, const int from[], const int to[])
     return 0;
 }
 
+static struct command_inputs command_inputs(const struct supervisor *s)
+{
+    return (struct command_inputs){
+        .options = &s->options,
+        .data = s->dir.path,
+        .agent = s->agent_path,
+        .uid = s->uid,
+        .gid = s->gid,
+        .network = s->network,
+        .egress_uid = s->egress_uid,
+        .resolvers = s->resolvers,
+    };
+}
+
+/* Says why there is no command line. What one is made of was checked at the start of the server. */
+static int log_failure(const struct error *err)
+{
+    log_error("%s", err->message);
+    errno = EINVAL;
+    return -1;
+}
+
 static int exec_warden(struct supervisor *s)
 {
-    char user[32], volume[24], egress[16];
-    snprintf(user, sizeof(user), "%u:%u", s->uid, s->gid);
+    struct command_line line;
+    struct error err;
     const int from[] = {s->warden_fd, s->dir.lock_fd, s->warden_egress_fd};
     const int to[] = {WARDEN_FD_LISTEN, FD_LOCK, WARDEN_FD_EGRESS};
+    const struct command_inputs in = command_inputs(s);
+    if (warden_command(&in, &line, &err) < 0)
+        return log_failure(&err);
     if (place_fds(s->network ? 3 : 2, from, to) < 0)
         return -1;
-    const char *argv[32] = {
-        "cella-warden", "--data", s->dir.path, "--listen-fd",     "3", "--agent", s->agent_path,
-        "--user",       user,     "--storage", s->options.storage};
-    int argc = 11;
-    if (s->options.volume_size != NULL) {
-        argv[argc++] = "--volume-size";
-        snprintf(volume, sizeof(volume), "%" PRIu64, s->options.volume_bytes);
-        argv[argc++] = volume;
-    }
-    if (s->network) {
-        snprintf(egress, sizeof(egress), "%u", s->egress_uid);
-        const char *const words[] = {"--network",     "on",   "--egress-fd", "4",
-                                     "--egress-user", egress, "--resolvers", s->resolvers};
-        for (size_t i = 0; i < ARRAY_LEN(words); i++)
-            argv[argc++] = words[i];
-        if (s->options.network_private != NULL) {
-            argv[argc++] = "--network-open";
-            argv[argc++] = s->options.network_private;
-        }
-        if (s->options.network_range != NULL) {
-            argv[argc++] = "--network-range";
-            argv[argc++] = s->options.network_range;
-        }
-        if (s->options.network_range6 != NULL) {
-            argv[argc++] = "--network-range6";
-            argv[argc++] = s->options.network_range6;
-        }
-    }
-    execv(s->warden_path, (char **)argv);
+    execv(s->warden_path, (char **)line.argv);
     return -1;
 }
 
@@ -203,15 +200,6 @@ static int open_key_pipe(const struct supervisor *s)
     return whole ? fds[0] : -1;
 }
 
-/* Pages of every origin may read answers, because keys are in fields that a page has to set itself.
- * Without keys that would be an invitation. */
-static const char *cors_origin(const struct server_options *options)
-{
-    if (options->cors_origin == NULL)
-        return options->no_auth ? "" : "*";
-    return strcmp(options->cors_origin, "none") == 0 ? "" : options->cors_origin;
-}
-
 /* What it is told before it listens to signals is not lost: it reads it later. */
 static void hold_signals(void)
 {
@@ -222,42 +210,14 @@ static void hold_signals(void)
     sigprocmask(SIG_BLOCK, &set, NULL);
 }
 
-/* "name=value" words behind the others. */
-struct cellad_settings {
-    char words[CELLAD_SETTINGS_MAX][CELLAD_SETTING_SIZE];
-    size_t count;
-};
-
-static void add_setting(struct cellad_settings *settings, const char *name, const char *value)
-{
-    if (value != NULL && value[0] != '\0' && settings->count < CELLAD_SETTINGS_MAX)
-        snprintf(settings->words[settings->count++], CELLAD_SETTING_SIZE, "%s=%s", name, value);
-}
-
-static void describe_settings(const struct server_options *options,
-                              struct cellad_settings *settings)
-{
-    char delay[24], timeout[24], history[24];
-    settings->count = 0;
-    snprintf(delay, sizeof(delay), "%" PRIu64, options->drain_delay_s);
-    snprintf(timeout, sizeof(timeout), "%" PRIu64, options->drain_timeout_s);
-    snprintf(history, sizeof(history), "%" PRIu64, options->history_bytes);
-    add_setting(settings, "history-size", history);
-    add_setting(settings, "access-log", options->access_log ? "on" : "");
-    add_setting(settings, "metrics-open", options->metrics_open ? "on" : "");
-    add_setting(settings, "metrics-listen", options->metrics_listen);
-    add_setting(settings, "otlp-endpoint", options->otlp);
-    add_setting(settings, "trace-ratio", options->trace_ratio);
-    add_setting(settings, "trace-commands", options->trace_commands ? "on" : "");
-    add_setting(settings, "drain-delay", delay);
-    add_setting(settings, "drain-timeout", timeout);
-    add_setting(settings, "trusted-proxy", options->proxies);
-    add_setting(settings, "keep-sandboxes", options->keep_sandboxes ? "on" : "");
-}
-
 static int exec_cellad(struct supervisor *s)
 {
+    struct command_line line;
+    struct error err;
+    const struct command_inputs in = command_inputs(s);
     hold_signals();
+    if (cellad_command(&in, &line, &err) < 0)
+        return log_failure(&err);
     const int from[FDS_MAX] = {s->dir.fd,  s->http_fd,     s->ready_write_fd,
                                s->unix_fd, s->dir.lock_fd, open_key_pipe(s),
                                s->tls_fd,  s->jwt_fd,      s->metrics_fd};
@@ -269,42 +229,13 @@ static int exec_cellad(struct supervisor *s)
     if (program < 0 || place_fds(s->metrics_fd < 0 ? FDS_MAX - 1 : FDS_MAX, from, to) < 0 ||
         drop_privileges(s->uid, s->gid) < 0)
         return -1;
-    char interval[24];
-    snprintf(interval, sizeof(interval), "%" PRIu64, s->options.metrics_interval_s);
-    struct cellad_settings settings;
-    describe_settings(&s->options, &settings);
-    const char *argv[CELLAD_ARGS + CELLAD_SETTINGS_MAX + 1] = {
-        "cellad",
-        s->dir.path,
-        s->options.no_auth ? "open" : "auth",
-        s->options.log_level,
-        s->options.public_url != NULL ? s->options.public_url : "",
-        interval,
-        cors_origin(&s->options),
-        s->options.private_callbacks ? "any" : "public",
-        s->options.overcommit != NULL ? s->options.overcommit : "",
-        s->options.capacity != NULL ? s->options.capacity : "",
-        s->options.pools,
-        s->options.domain,
-        s->options.ports,
-        s->options.network_private != NULL ? s->options.network_private : "",
-        s->options.no_history ? "none" : "history",
-        s->options.audit != NULL ? s->options.audit : "",
-        s->options.rate_limit != NULL ? s->options.rate_limit : "",
-        s->options.quota != NULL ? s->options.quota : "",
-    };
-    for (size_t i = 0; i < settings.count; i++)
-        argv[CELLAD_ARGS + i] = settings.words[i];
-    execveat(program, "", (char **)argv, environ, AT_EMPTY_PATH);
+    execveat(program, "", (char **)line.argv, environ, AT_EMPTY_PATH);
     return -1;
 }
 
-/* Its last words, should it not start, are its own. */
-static int exec_egress(struct supervisor *s)
+static struct egress_settings egress_settings(const struct supervisor *s)
 {
-    struct egress_words words;
-    struct error err;
-    const struct egress_settings settings = {
+    return (struct egress_settings){
         .uid = s->egress_uid,
         .gid = s->egress_gid,
         .cellad = s->uid,
@@ -313,18 +244,24 @@ static int exec_egress(struct supervisor *s)
         .log_level = s->options.log_level,
         .has_ca = s->ca_fd >= 0,
     };
+}
+
+/* Its last words, should it not start, are its own. */
+static int exec_egress(struct supervisor *s)
+{
+    struct command_line line;
+    struct error err;
+    const struct egress_settings settings = egress_settings(s);
     _cleanup_fd_ int socket_file =
         openat(s->dir.fd, LAYOUT_WARDEN_EGRESS_SOCK, O_PATH | O_NOFOLLOW | O_CLOEXEC);
     const int from[] = {s->egress_fd, socket_file, s->dir.lock_fd, s->ca_fd};
     const int to[] = {EGRESS_FD_CONTROL, EGRESS_FD_WARDEN, FD_LOCK, EGRESS_FD_CA};
-    if (egress_command(&settings, &words, &err) < 0) {
-        log_error("%s", err.message);
-        return -1;
-    }
+    if (egress_command(&settings, &line, &err) < 0)
+        return log_failure(&err);
     if (socket_file < 0 || place_fds(settings.has_ca ? 4 : 3, from, to) < 0 ||
         drop_privileges(s->egress_uid, s->egress_gid) < 0)
         return -1;
-    execv(s->egress_path, (char **)words.argv);
+    execv(s->egress_path, (char **)line.argv);
     return -1;
 }
 
@@ -587,6 +524,17 @@ static int prepare_network(struct supervisor *s, struct error *err)
     return 0;
 }
 
+/* Every program's command line, so that the server does not start with one that does not fit. */
+static int check_commands(const struct supervisor *s, struct error *err)
+{
+    struct command_line line;
+    const struct command_inputs in = command_inputs(s);
+    const struct egress_settings egress = egress_settings(s);
+    if (warden_command(&in, &line, err) < 0 || cellad_command(&in, &line, err) < 0)
+        return -1;
+    return s->network ? egress_command(&egress, &line, err) : 0;
+}
+
 static int prepare(struct supervisor *s, struct error *err)
 {
     if (geteuid() != 0 && test_warden() == NULL)
@@ -606,7 +554,7 @@ static int prepare(struct supervisor *s, struct error *err)
         listen_metrics(s, err) < 0 ||
         listen_unix(s, LAYOUT_API_SOCK, LISTEN_BACKLOG, &s->unix_fd, err) < 0 ||
         listen_unix(s, LAYOUT_WARDEN_SOCK, WARDEN_BACKLOG, &s->warden_fd, err) < 0 ||
-        prepare_network(s, err) < 0)
+        prepare_network(s, err) < 0 || check_commands(s, err) < 0)
         return -1;
     if (prctl(PR_SET_CHILD_SUBREAPER, 1) < 0)
         return error_sys(err, "becoming a subreaper");

@@ -160,3 +160,14 @@ def test_an_end_before_it_is_ready_stops_sandboxes(server_factory, held):
     assert runner.box.status() == "stopped"
     said = [event["message"] for event in runner.box.get()["events"]]
     assert "Sandbox stopped because the server was shut down" in said, said
+
+
+def test_an_option_that_does_not_fit_is_named():
+    """Instead of starting without it, or with half of it."""
+    with tempfile.TemporaryDirectory(prefix="cella-test-") as folder:
+        os.chmod(folder, 0o755)
+        done = subprocess.run([bin_dir() / "cella", "server", "--data", f"{folder}/data", "--listen", "127.0.0.1:0",
+                               "--otlp-endpoint", "http://collector.example/" + 100000 * "x"],
+                              capture_output=True, text=True, timeout=60 * PATIENCE, check=False)
+    assert done.returncode == 2, done.stderr[-500:]
+    assert "--otlp-endpoint does not fit" in done.stderr and "98304 bytes" in done.stderr
