@@ -38,10 +38,9 @@ PLAN = {
 
 
 def error_codes():
-    """Numbers of error codes, by name, in the order of the table in error.h."""
+    """Numbers of error codes, by name, from the table in error.h."""
     text = (ROOT / "src/base/error.h").read_text()
-    names = re.findall(r"^    X\((\w+),", text, re.M)
-    return {name: number for number, name in enumerate(names, 1)}
+    return {name: int(number) for name, number in re.findall(r"^    X\((\w+), (\d+),", text, re.M)}
 
 
 CODES = error_codes()

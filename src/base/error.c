@@ -18,11 +18,24 @@ struct code_row {
     int exit;
 };
 
-static const struct code_row code_rows[ERROR_CODE_COUNT] = {[ERROR_NONE] = {"NONE", 200, 0},
-#define X(code, http, exit) [ERROR_##code] = {#code, http, exit},
-                                                            ERROR_CODES(X)
+static const struct code_row code_rows[ERROR_NUMBERS] = {[ERROR_NONE] = {"NONE", 200, 0},
+#define X(code, number, http, exit) [ERROR_##code] = {#code, http, exit},
+                                                         ERROR_CODES(X)
 #undef X
 };
+
+/* A number that two codes have does not compile. */
+bool error_known(uint64_t number)
+{
+    switch (number) {
+#define X(code, number, http, exit) case ERROR_##code:
+        ERROR_CODES(X)
+#undef X
+        return true;
+    default:
+        return false;
+    }
+}
 
 static const struct {
     int sys;
@@ -43,7 +56,7 @@ static const struct {
 
 static const struct code_row *code_row(enum error_code code)
 {
-    if ((unsigned)code >= ERROR_CODE_COUNT)
+    if (code != ERROR_NONE && !error_known((unsigned)code))
         code = ERROR_INTERNAL;
     return &code_rows[code];
 }
@@ -74,6 +87,7 @@ static const struct {
     {ERROR_SNAPSHOT_NOT_FOUND, CATEGORY_CONTAINER},
     {ERROR_NOT_RUNNING, CATEGORY_CONTAINER},
     {ERROR_ALREADY_RUNNING, CATEGORY_CONTAINER},
+    {ERROR_AGENT_INCOMPATIBLE, CATEGORY_CONTAINER},
     {ERROR_QUOTA_EXCEEDED, CATEGORY_CONTAINER},
     {ERROR_CONTAINER_CREATION_FAILED, CATEGORY_CONTAINER},
     {ERROR_CONTAINER_START_FAILED, CATEGORY_CONTAINER},
@@ -112,9 +126,9 @@ const char *error_category_name(enum error_category category)
 
 enum error_code error_from_name(const char *name)
 {
-    for (int i = 0; i < ERROR_CODE_COUNT; i++)
-        if (strcmp(code_rows[i].name, name) == 0)
-            return i;
+    for (unsigned i = 0; i < ERROR_NUMBERS; i++)
+        if (code_rows[i].name != NULL && strcmp(code_rows[i].name, name) == 0)
+            return (enum error_code)i;
     return ERROR_INTERNAL;
 }
 

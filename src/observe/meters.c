@@ -107,7 +107,7 @@ static void tell_errors(const struct meters *m, struct meter_sink *sink)
     sink->family(sink, &(struct meter_family){"cella_errors_total",
                                               "Requests that failed, by the code of the error.",
                                               METER_TYPE_COUNTER});
-    for (int code = 1; code < ERROR_CODE_COUNT; code++) {
+    for (int code = 1; code < ERROR_NUMBERS; code++) {
         const struct meter_label label = {"code", error_name((enum error_code)code)};
         if (m->errors[code] > 0)
             sink->number(sink, &label, 1, (double)m->errors[code]);

@@ -123,7 +123,7 @@ enum { METER_APIS_MAX = 12, METER_CLASSES_MAX = 20, METER_STATUSES = 600 };
 struct meters {
     uint64_t counters[METER_COUNTER_COUNT];
     struct histogram histograms[METER_HISTOGRAM_COUNT];
-    uint64_t errors[ERROR_CODE_COUNT];
+    uint64_t errors[ERROR_NUMBERS];                        /* by number */
     uint64_t *requests[METER_APIS_MAX][METER_CLASSES_MAX]; /* by status; made when first needed */
     struct histogram request_seconds[METER_CLASSES_MAX];
 };
@@ -146,7 +146,7 @@ static inline void meter_add(struct meters *m, enum meter_counter counter, uint6
 
 static inline void meter_error(struct meters *m, enum error_code code)
 {
-    if (m != NULL && (unsigned)code < ERROR_CODE_COUNT)
+    if (m != NULL && (unsigned)code < ERROR_NUMBERS)
         m->errors[code]++;
 }
 

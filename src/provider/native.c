@@ -111,6 +111,10 @@ static int ask_about(struct native *n, struct channel *channel, struct error *er
         return error_set(err, ERROR_UNAVAILABLE,
                          "the warden speaks version %llu of the protocol, not %d",
                          (unsigned long long)about.version, WARDEN_VERSION);
+    if (about.agent_version < AGENT_VERSION_OLDEST || about.agent_version > AGENT_VERSION)
+        return error_set(
+            err, ERROR_UNAVAILABLE, "the warden starts agents of version %llu, not %d to %d",
+            (unsigned long long)about.agent_version, AGENT_VERSION_OLDEST, AGENT_VERSION);
     cleanup_fd(&n->agents_fd);
     n->agents_fd = openat(n->run_fd, "agents", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     return n->agents_fd < 0 ? error_sys(err, "opening %s", LAYOUT_AGENTS) : 0;

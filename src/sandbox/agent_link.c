@@ -19,6 +19,7 @@
 enum {
     BECOMES_READY_MS = 120 * 1000,
     IDLE_MS = 30 * 1000,
+    HELLO_MS = 10 * 1000,
 };
 
 /* Why it is not running, and what to do. What went wrong in it is not for visitors. */
@@ -124,12 +125,61 @@ void sandbox_agent_expect(struct sandbox *sb)
         timer_start(sb->owner->loop, &sb->agent_idle, IDLE_MS, agent_idle);
 }
 
+static int check_version(const struct sandbox *sb, uint64_t version, struct error *err)
+{
+    if (version >= AGENT_VERSION_OLDEST && version <= AGENT_VERSION)
+        return 0;
+    return error_set(
+        err, ERROR_AGENT_INCOMPATIBLE,
+        "sandbox \"%s\" was started by another release of the server, and its agent "
+        "speaks version %llu of the protocol (here: %d to %d; 0: unknown): stop it and "
+        "start it again, which keeps its files",
+        sandbox_path(sb), (unsigned long long)version, AGENT_VERSION_OLDEST, AGENT_VERSION);
+}
+
+/* Asks an agent that an earlier server has started for its version. */
+static int greet_agent(struct sandbox *sb, struct error *err)
+{
+    const struct channel_events events = {.meter = METER_AGENT};
+    struct sandboxes *s = sb->owner;
+    const unsigned agent = sb->agents;
+    struct agent_about about;
+    struct error why;
+    int fd;
+    if (s->provider->ops->connect(s->provider, sb->id, &fd, err) < 0)
+        return -1;
+    struct channel *channel = channel_new(s->loop, fd, &events, err);
+    if (channel == NULL)
+        return -1;
+    struct arena *arena = arena_new();
+    int rc = channel_call(channel, &agent_hello_schema, NULL, &agent_about_schema, arena, &about,
+                          HELLO_MS, &why);
+    arena_free(arena);
+    channel_free(channel);
+    if (rc < 0 && why.code == ERROR_INVALID_ARGUMENT) /* one of us did not understand the other */
+        about.version = 0;
+    else if (rc < 0)
+        return error_set(err, why.code, "%s", why.message);
+    if (check_version(sb, about.version, err) < 0)
+        return -1;
+    if (agent == sb->agents) /* not yet another one's */
+        sb->agent_checked = true;
+    return 0;
+}
+
+int sandbox_agent_connect(struct sandbox *sb, int *ret_fd, struct error *err)
+{
+    struct provider *p = sb->owner->provider;
+    if (!sb->agent_checked && greet_agent(sb, err) < 0)
+        return -1;
+    return p->ops->connect(p, sb->id, ret_fd, err);
+}
+
 static int connect_agent(struct sandbox *sb, struct error *err)
 {
-    struct sandboxes *s = sb->owner;
     int fd;
     sb->agent_connecting = true;
-    int rc = s->provider->ops->connect(s->provider, sb->id, &fd, err);
+    int rc = sandbox_agent_connect(sb, &fd, err);
     sb->agent_connecting = false;
     co_cond_wake_all(&sb->agent_ready);
     if (rc < 0)

@@ -83,13 +83,13 @@ static int send_fds(int fd, const int fds[LIMIT_FDS], struct error *err)
     return 0;
 }
 
-static int hand_over(struct sandboxes *s, const struct sandbox *sb, const int fds[LIMIT_FDS],
+static int hand_over(struct sandboxes *s, struct sandbox *sb, const int fds[LIMIT_FDS],
                      struct error *err)
 {
     _cleanup_buf_ struct buf request = BUF_INIT(FRAME_HEADER_SIZE);
     _cleanup_fd_ int fd = -1;
     wire_encode(&request, &agent_limits_schema, REQUEST_ID, NULL);
-    if (s->provider->ops->connect(s->provider, sb->id, &fd, err) < 0 ||
+    if (sandbox_agent_connect(sb, &fd, err) < 0 ||
         net_write(s->loop, fd, request.data, request.len, ANSWER_MS, err) < 0 ||
         read_ok(s->loop, fd, err) < 0 || send_fds(fd, fds, err) < 0)
         return -1;

@@ -76,6 +76,7 @@ static int start_once(struct sandbox *sb, struct error *err)
         if (plan.network != PLAN_NETWORK_NONE && p->ops->list(p, take_address, sb, err) < 0)
             return -1;
     }
+    sb->agent_checked = !earlier; /* it is of the warden's own release */
     if (earlier && plan.network != PLAN_NETWORK_NONE && sandbox_network_set(sb, err) < 0)
         return -1;
     if (sb->exited)

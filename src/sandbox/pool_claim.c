@@ -64,6 +64,7 @@ struct spare *pools_take(struct sandbox *sb)
     memcpy(sb->id, spare->id, sizeof(spare->id));
     sandbox_network_at(sb, spare->address, spare->address6);
     sb->unclaimed = true;
+    sb->agent_checked = true; /* this server has started it */
     sb->limits_stay = memcmp(&sb->limits, &pool->model->limits, sizeof(sb->limits)) == 0;
     admission_release(&s->admission, &spare->promise); /* the sandbox has one of its own */
     return spare;

@@ -143,6 +143,7 @@ struct sandbox {
     struct co_cond changed; /* woken at every change of status */
     struct channel *agent;  /* NULL while there is no connection */
     bool agent_connecting;
+    bool agent_checked; /* its version is one that this server can talk to */
     struct co_cond agent_ready;
     struct timer agent_idle;
     unsigned limited_agent; /* 1 + number of the agent that can limit commands; 0: none */
@@ -449,6 +450,9 @@ void sandbox_hang_up(struct sandbox *sb);
  * afterwards. */
 int sandbox_agent(struct sandboxes *s, const char *workspace, const char *name,
                   struct sandbox **ret_sandbox, struct channel **ret_channel, struct error *err);
+/* A connection of its own to the agent of one that is held and running. AGENT_INCOMPATIBLE when it
+ * was started by a release that this one cannot talk to. */
+int sandbox_agent_connect(struct sandbox *sb, int *ret_fd, struct error *err);
 /* The second half of it, for one that is held and running: no use of it that anybody counts. */
 int sandbox_agent_reach(struct sandbox *sb, struct channel **ret_channel, struct error *err);
 /* The first half of it: found, and running, or brought there (wake.c). */

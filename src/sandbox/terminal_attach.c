@@ -107,7 +107,7 @@ int terminal_attach(struct sandboxes *s, const char *workspace, const char *name
     _cleanup_fd_ int fd = -1;
     if (terminal_session_check(attach->session, err) < 0 ||
         sandbox_running(s, workspace, name, &sb, err) < 0 ||
-        s->provider->ops->connect(s->provider, sb->id, &fd, err) < 0)
+        sandbox_agent_connect(sb, &fd, err) < 0)
         return -1;
     _cleanup_terminal_ struct terminal *t = calloc(1, sizeof(*t));
     if (t == NULL)

@@ -58,7 +58,7 @@ int transfer_open(struct sandboxes *s, const char *workspace, const char *name,
     _cleanup_sandbox_ struct sandbox *sb = NULL;
     _cleanup_fd_ int fd = -1;
     if (sandbox_running(s, workspace, name, &sb, err) < 0 ||
-        s->provider->ops->connect(s->provider, sb->id, &fd, err) < 0)
+        sandbox_agent_connect(sb, &fd, err) < 0)
         return -1;
     struct file_transfer *t = calloc(1, sizeof(*t));
     if (t == NULL)

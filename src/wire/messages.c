@@ -928,7 +928,7 @@ int wire_take_error(struct slice payload, struct error *err)
     struct wire_error msg;
     if (wire_decode(&wire_error_schema, payload, &msg, err) < 0)
         return -1;
-    if (msg.code == ERROR_NONE || msg.code >= ERROR_CODE_COUNT)
+    if (!error_known(msg.code))
         msg.code = ERROR_INTERNAL;
     error_set(err, (enum error_code)msg.code, "%s", msg.message);
     if (err != NULL)

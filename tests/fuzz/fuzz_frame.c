@@ -58,7 +58,7 @@ static void decode(const struct wire_schema *schema, struct slice payload)
     if (schema->size > sizeof(msg))
         abort();
     if (wire_decode(schema, payload, &msg, &err) < 0) {
-        if (err.code == ERROR_NONE || err.code >= ERROR_CODE_COUNT)
+        if (!error_known((unsigned)err.code))
             abort();
         return;
     }

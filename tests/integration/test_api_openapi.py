@@ -44,7 +44,7 @@ def described(document):
 def error_codes():
     """code → HTTP status, from the one table."""
     return {code: int(status) for code, status in
-            re.findall(r"X\((\w+), (\d+), \d+\)", read("src/base/error.h"))}
+            re.findall(r"X\((\w+), \d+, (\d+), \d+\)", read("src/base/error.h"))}
 
 
 def categories():

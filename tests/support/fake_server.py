@@ -14,9 +14,10 @@ HERE = pathlib.Path(__file__).resolve().parent
 NOBODY = 65534
 
 
-def _error_names():
+def _error_codes():
+    """"NAME=number,…", from the one table."""
     header = (HERE.parents[1] / "src/base/error.h").read_text()
-    return ",".join(re.findall(r"^    X\((\w+),", header, re.M))
+    return ",".join(f"{name}={number}" for name, number in re.findall(r"^    X\((\w+), (\d+),", header, re.M))
 
 
 class FakeServer(Server):
@@ -30,7 +31,7 @@ class FakeServer(Server):
         for path in (HERE / "fake_warden.py", HERE.parent / "wirelib.py"):
             shutil.copy(path, self.programs / path.name)
             (self.programs / path.name).chmod(0o755)
-        env = {"CELLA_TEST_WARDEN": str(self.programs / "fake_warden.py"), "CELLA_TEST_CODES": _error_names(),
+        env = {"CELLA_TEST_WARDEN": str(self.programs / "fake_warden.py"), "CELLA_TEST_CODES": _error_codes(),
                "PYTHONDONTWRITEBYTECODE": "1"}
         prefix = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"] if os.geteuid() == 0 else []
         try:

@@ -54,7 +54,7 @@ class Refused(Exception):
 
 def codes():
     """Numbers of error codes by name; the list is handed over in the environment."""
-    return {name: number for number, name in enumerate(os.environ["CELLA_TEST_CODES"].split(","), 1)}
+    return {name: int(number) for name, number in (row.split("=") for row in os.environ["CELLA_TEST_CODES"].split(","))}
 
 
 def fields_of(payload):

@@ -280,7 +280,9 @@ static void test_absent(void **state)
 
 static void test_errors(void **state)
 {
-    for (int code = 1; code < ERROR_CODE_COUNT; code++) {
+    for (int code = 1; code < ERROR_NUMBERS; code++) {
+        if (!error_known((unsigned)code))
+            continue;
         struct error err = {.code = (enum error_code)code, .sys = code * 3}, got = {0};
         memset(err.message, 'x', sizeof(err.message) - 1);
         _cleanup_buf_ struct buf frame = BUF_INIT(4096);
@@ -291,7 +293,7 @@ static void test_errors(void **state)
         assert_string_equal(got.message, err.message);
     }
     /* Codes that are none become INTERNAL; what is no error message is one itself. */
-    static const uint64_t strangers[] = {0, ERROR_CODE_COUNT, UINT64_MAX};
+    static const uint64_t strangers[] = {0, ERROR_NUMBERS - 1, ERROR_NUMBERS, UINT64_MAX};
     for (size_t i = 0; i < ARRAY_LEN(strangers); i++) {
         struct error got = {0};
         struct wire_error msg = {.code = strangers[i], .message = "m"};
