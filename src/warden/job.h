@@ -7,7 +7,8 @@
  * The child has a copy of everything and keeps only the descriptors of the storage and the cgroups.
  * It outlives a warden that is killed, so that it can undo what must not stay (a sandbox that
  * stands still), but nothing of what it makes counts then: whoever continues looks at
- * job_orphaned() before each step that lasts. The next warden waits for it (storage_lock()).
+ * job_orphaned() before each step that lasts. Work that would be visible at once has itself killed
+ * with its warden instead (resize.c).
  */
 
 #include <stdbool.h>

@@ -5,11 +5,15 @@
  * smaller limit does not allow, and because plain storage has to be measured by walking it.
  */
 
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
+#include "warden/fault.h"
 #include "warden/job.h"
 #include "warden/warden.h"
 
@@ -40,13 +44,26 @@ static int check_tasks(const struct warden *warden, const struct resize *resize,
                      (unsigned long long)sample.tasks, (unsigned long long)resize->limits.pids_max);
 }
 
+/* Limits that are set late would undo those that the next warden has set by then. One that is
+ * killed half way leaves limits that cellad has marked as not settled, and sets again. */
+static int end_with_warden(const struct job *job, struct error *err)
+{
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (job_orphaned(job))
+        return error_set(err, ERROR_CANCELLED, "the warden is gone");
+    if (fault_check(job->warden->options.fail_at, "resize-hang", NULL) < 0)
+        pause(); /* for the test that kills the warden here */
+    return 0;
+}
+
 /* What can be refused comes before what lasts. Setting a quota cannot, short of a broken disk;
  * whoever asked then asks for the old limits again. */
 static int run(struct job *job, struct error *err)
 {
     const struct resize *resize = container_of(job, struct resize, job);
     const struct warden *warden = job->warden;
-    if (storage_fits(&warden->storage, resize->id, resize->disk_bytes, err) < 0)
+    if (end_with_warden(job, err) < 0 ||
+        storage_fits(&warden->storage, resize->id, resize->disk_bytes, err) < 0)
         return -1;
     if (resize->runs && (check_tasks(warden, resize, err) < 0 ||
                          cgroup_resize(&warden->cgroups, resize->id, &resize->limits, err) < 0 ||

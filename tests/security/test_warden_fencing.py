@@ -145,6 +145,27 @@ def test_a_second_start_fails_with_the_first():
         assert own.list() == {} and own.leaks() == []
 
 
+def children(pid, name):
+    with contextlib.suppress(FileNotFoundError):
+        found = pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        return [int(child) for child in found if pathlib.Path(f"/proc/{child}/comm").read_text().strip() == name]
+    return []
+
+
+def test_new_limits_are_not_set_by_a_child_of_a_dead_warden():
+    """Those that the next one sets would be undone."""
+    with wardenlib.Warden(fail_at="resize-hang") as own:
+        own.start("a")
+        own.connection.send("WARDEN_UPDATE", id="a", memory_bytes=512 << 20, cpu_millis=500, pids_max=64,
+                            disk_bytes=64 << 20)
+        wardenlib.wait_until(lambda: children(own.process.pid, "cella-resize"), "the child at work")
+        child, = children(own.process.pid, "cella-resize")
+        own.restart_warden()
+        wardenlib.wait_until(lambda: (own.reap_orphans() or True) and not pathlib.Path(f"/proc/{child}").exists(),
+                             "the child gone")
+        own.remove("a")
+
+
 def heard(connection):
     """Whether a request was answered; here there is no network, so by an error."""
     with pytest.raises(wirelib.WireError):
