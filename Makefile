@@ -67,6 +67,14 @@ load:
 	@scripts/make-user cella
 	@$(SUDO) tests/load --build $(BUILD) $(ARGS)
 
+## soak: random lives of sandboxes, with kills in between, against a model (ARGS="--minutes 60")
+.PHONY: soak
+soak:
+	@scripts/install-deps test
+	@scripts/build $(BUILD)
+	@scripts/make-user cella
+	@$(SUDO) tests/soak --build $(BUILD) $(ARGS)
+
 ## lint: formatting, static analysis, layers, banned functions, warnings of two compilers
 .PHONY: lint
 lint:
