@@ -100,8 +100,9 @@ static void resume(struct sandbox *sb, const struct census *census)
         restore_network(sb, census);
     tally_recovered(sb);
     sb->goal = goal_of_status[sb->status];
-    if (sb->group != NULL && sb->group->ending)
-        return; /* whoever ends the group sees to it */
+    if (sb->group != NULL && sb->group->ending && sb->goal != GOAL_DELETED)
+        return; /* the end of the group deletes it, and leaves alone what is being deleted already
+                 */
     if (sb->unclaimed && sb->goal == GOAL_RUNNING)
         sb->up = false; /* of a pool, still: the driver goes on with the claim */
     if (sb->unsettled)

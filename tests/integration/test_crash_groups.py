@@ -13,6 +13,7 @@ import threading
 import pytest
 
 from cella_server import process_alive, wait_until
+from clones import frozen_warden
 
 SPEC = {"resources": {"cpu": "50m", "memory": "64Mi", "disk": "64Mi"}}
 
@@ -184,5 +185,19 @@ def test_a_caller_who_leaves_does_not_halve_a_resize(server_factory):
     wait_until(lambda: limits_of(server, "team") == {"96Mi": {96 << 20}}, 60,
                lambda: f"the rest of it: {limits_of(server, 'team')}")
     server.request("DELETE", "/v0/groups/team")
+    wait_for(server, "team", "gone")
+    nothing_left(server)
+
+
+def test_a_sandbox_that_is_deleted_when_its_group_ends(server_factory):
+    """Its deletion was under way before the group's end and the crash, and is finished after them."""
+    server = server_factory()
+    make(server, "team", 2)
+    wait_for(server, "team", "running")
+    with frozen_warden(server):
+        assert server.request("DELETE", "/v0/groups/team/sandbox/sandbox-1").status == 202
+        assert server.request("DELETE", "/v0/groups/team").status == 202
+        before = server.kill("cellad")
+    server.wait_recovered(before, "cellad")
     wait_for(server, "team", "gone")
     nothing_left(server)
