@@ -11,12 +11,44 @@
  */
 
 #include "base/log.h"
+#include "loop/co.h"
+#include "sandbox/history_state.h"
 #include "sandbox/state.h"
+
+enum { LOOK_MS = 100, HISTORY_WAIT_MS = 10 * 1000 };
 
 static int pause_once(struct sandbox *sb, struct error *err)
 {
     struct provider *p = sb->owner->provider;
     return p->ops->pause(p, sb->id, err);
+}
+
+/* Whoever reads or changes the sandbox's files for its history holds the history's lock, and would
+ * hold it for as long as the sandbox is frozen: clones, and with them a deletion, would wait for
+ * that. So the lock is taken for the moment of the pause. A sandbox that does not answer is paused
+ * all the same, and its files' reader gives up after a while. */
+static bool take_history(struct sandbox *sb)
+{
+    struct loop *loop = sb->owner->loop;
+    const int64_t until = loop_now(loop) + HISTORY_WAIT_MS;
+    struct error err;
+    if (sb->history == NULL)
+        return false;
+    while (sb->history->busy && sb->goal == GOAL_PAUSED && loop_now(loop) < until)
+        if (co_cond_wait(loop, &sb->history->freed, LOOK_MS, &err) < 0 && err.code != ERROR_TIMEOUT)
+            return false;
+    return !sb->history->busy && history_take(sb, &err) == 0;
+}
+
+static int pause_with_history(struct sandbox *sb, struct error *err)
+{
+    const bool taken = take_history(sb);
+    int r = sb->goal == GOAL_PAUSED
+                ? sandbox_with_patience(sb, pause_once, err)
+                : error_set(err, ERROR_CANCELLED, "the sandbox is not to be paused any more");
+    if (taken)
+        history_unlock(sb);
+    return r;
 }
 
 static int resume_once(struct sandbox *sb, struct error *err)
@@ -43,6 +75,8 @@ static bool has_ended(const struct sandbox *sb, const struct error *err)
 static void give_up_pause(struct sandbox *sb, const struct error *err)
 {
     const bool expired = sb->stop_reason != NULL;
+    if (err->code == ERROR_CANCELLED && sb->goal != GOAL_PAUSED)
+        return;
     log_error("sandbox %s: pause failed: %s", sb->id, err->message);
     if (has_ended(sb, err)) {
         sandbox_lost(sb, SANDBOX_FAILED, "Sandbox ended unexpectedly");
@@ -65,8 +99,7 @@ void sandbox_drive_pause(struct sandbox *sb)
     struct error err;
     sandbox_note(sb, SANDBOX_LOG_INFO, "Pausing sandbox...");
     tunnels_close_idle(sb);
-    if (sandbox_wait_for_clones(sb, true, &err) < 0 ||
-        sandbox_with_patience(sb, pause_once, &err) < 0) {
+    if (sandbox_wait_for_clones(sb, true, &err) < 0 || pause_with_history(sb, &err) < 0) {
         give_up_pause(sb, &err);
         return;
     }

@@ -282,3 +282,36 @@ def test_by_the_command_line(server):
     done = server.cli("sandbox", "resume", box.name, "--wait")
     assert done.returncode == 0 and done.stdout.split()[-1] == "running", done
     box.delete()
+
+
+# --- histories ---
+
+
+def children(box):
+    """How many processes its first process has started, as the machine sees it."""
+    record = box.server.data / "run" / "sandboxes" / box.get()["metadata"]["id"]
+    init = next(line.split()[1] for line in record.read_text().splitlines() if line.startswith("pid "))
+    count = 0
+    for stat in pathlib.Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            count += stat.read_text().rpartition(")")[2].split()[1] == init
+    return count
+
+
+def test_a_pause_while_files_are_read_for_the_history(server):
+    """The reader would hold the history for as long as the sandbox is paused, and its clones and its deletion wait for it."""
+    box = server.create()
+    box.run("mkdir /workspace/d && cd /workspace/d && seq 10000 | split -l 1 -a 4 - f")
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        reading = pool.submit(box.request, "GET", "/history", timeout=90)
+        wait_until(lambda: children(box) > 0 or reading.done(), 30, "a reader")
+        pause(box)
+        copy = box.request("POST", "/clone", {})
+        assert copy.status == 202, copy
+        made = server.sandbox(copy.json()["metadata"]["name"])
+        assert server.request("DELETE", box.base).status == 202
+        made.wait_status("running", deadline=40)
+        box.wait_status("gone", deadline=20)
+        assert made.run("ls /workspace/d | wc -l") == "10000"
+        made.delete()
+        reading.result()
