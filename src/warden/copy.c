@@ -78,6 +78,8 @@ static int make_copy(const struct copy *copy, const struct clone_place *place, s
         return -1;
     if (copy_frozen(copy, place, err) < 0)
         return -1;
+    if (fault_check(warden->options.fail_at, "copy-lost", NULL) < 0)
+        return error_set(err, ERROR_FILE_NOT_FOUND, "a file of the copy is lost, as asked");
     if (fault_check(warden->options.fail_at, "copy-finish", err) < 0)
         return -1;
     return storage_clone_finish(&warden->storage, copy->source, place, copy->disk_bytes,
@@ -88,9 +90,10 @@ static int run(struct job *job, struct error *err)
 {
     const struct copy *copy = container_of(job, struct copy, job);
     const struct storage *storage = &job->warden->storage;
+    const struct copy_watch watch = {.stop = orphaned, .arg = job};
     _cleanup_(storage_clone_release) struct clone_place place = CLONE_PLACE_INIT;
     program_allow_files(); /* a tree may be deep, and takes some for each level */
-    if (storage_clone_begin(storage, copy->id, &place, err) < 0)
+    if (storage_clone_begin(storage, copy->id, &watch, &place, err) < 0)
         return -1;
     if (make_copy(copy, &place, err) == 0 && !job_orphaned(job))
         return 0;
@@ -131,17 +134,29 @@ static void clear_away(struct copy *copy)
         log_error("what is left of the copy %s: %s", copy->id, err.message);
 }
 
+/* FILE_NOT_FOUND means that the source has no files, and nothing else, since a clone then starts
+ * without any. A file that is missed while copying is a reason to try again. */
+static struct error reason_of(const struct error *failure)
+{
+    struct error reason = *failure;
+    if (reason.code == ERROR_FILE_NOT_FOUND)
+        reason.code = ERROR_CONFLICT;
+    return reason;
+}
+
 static void done(struct job *job, const struct error *failure)
 {
     struct copy *copy = container_of(job, struct copy, job);
     struct warden *warden = job->warden;
-    struct error err;
+    struct error err, reason;
     if (copy->source_runs && !copy->source_paused && failure != NULL)
         cgroup_thaw(&warden->cgroups, copy->source);
     if (failure == NULL && (fault_check(warden->options.fail_at, "copy-commit", &err) < 0 ||
                             storage_clone_commit(&warden->storage, copy->id, &err) < 0))
         failure = &err;
     if (failure != NULL) {
+        reason = reason_of(failure);
+        failure = &reason;
         log_warn("copying sandbox %s to %s: %s", copy->source, copy->id, failure->message);
         clear_away(copy);
     } else {

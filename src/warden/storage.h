@@ -127,8 +127,11 @@ struct clone_place {
         .lock = -1, .fd = -1                                                                       \
     }
 
+/* Takes the place of the copy, and removes what an earlier try left there. CANCELLED when `watch`
+ * (NULL: none) says to stop: then the place is left alone. */
 int storage_clone_begin(const struct storage *storage, const char *id,
-                        struct clone_place *ret_place, struct error *err);
+                        const struct copy_watch *watch, struct clone_place *ret_place,
+                        struct error *err);
 int storage_clone_settle(const struct storage *storage, const char *source,
                          const struct clone_place *place, struct error *err);
 int storage_clone_copy(const struct storage *storage, const char *source,

@@ -106,13 +106,17 @@ void storage_clone_release(struct clone_place *place)
 }
 
 int storage_clone_begin(const struct storage *storage, const char *id,
-                        struct clone_place *ret_place, struct error *err)
+                        const struct copy_watch *watch, struct clone_place *ret_place,
+                        struct error *err)
 {
     _cleanup_(storage_clone_release) struct clone_place place = CLONE_PLACE_INIT;
     if (open_lock(storage, &place.lock, err) < 0)
         return -1;
     if (flock(place.lock, LOCK_SH) < 0)
         return error_sys(err, "locking the copies");
+    /* A late child of a warden that was killed: the place may be one of the next warden's. */
+    if (watch != NULL && watch->stop(watch->arg))
+        return error_set(err, ERROR_CANCELLED, "the warden is gone");
     if (storage_clone_discard(storage, id, err) < 0 || dir_make_at(place.lock, id, 0700, err) < 0 ||
         dir_open_at(place.lock, id, &place.fd, err) < 0)
         return -1;

@@ -72,6 +72,14 @@ def copiers(warden):
     return found
 
 
+def test_a_file_that_is_missed_is_no_source_without_files():
+    """FILE_NOT_FOUND is for a source that has none: its clone starts from the image then."""
+    with wardenlib.Warden(fail_at="copy-lost") as warden:
+        warden.start("source")
+        refused(lambda: clone(warden, "source", "copy"), "CONFLICT")
+        refused(lambda: clone(warden, "nobody", "copy"), "FILE_NOT_FOUND")
+
+
 def test_requests_are_checked(own):
     own.start("source")
     for changes, code in (({"target": "../x"}, "INVALID_NAME"), ({"target": ".clones"}, "INVALID_NAME"),

@@ -73,7 +73,7 @@ static int copy(struct fixture *f, const char *id, const struct copy_watch *watc
                 struct error *err)
 {
     struct clone_place place = CLONE_PLACE_INIT;
-    int r = storage_clone_begin(&f->storage, id, &place, err);
+    int r = storage_clone_begin(&f->storage, id, watch, &place, err);
     if (r == 0)
         r = storage_clone_copy(&f->storage, "one", &place, watch, err);
     if (r == 0)
@@ -248,6 +248,31 @@ static void given_up_and_swept(void **state)
     assert_false(storage_exists(&f->storage, "two" STORAGE_DELETED));
 }
 
+static bool at_once(void *arg)
+{
+    return true;
+}
+
+/* A child of a warden that was killed comes late, and the next warden makes the same copy. */
+static void a_late_child_leaves_the_place_alone(void **state)
+{
+    struct fixture *f = *state;
+    struct error err = {0};
+    struct clone_place place = CLONE_PLACE_INIT, late = CLONE_PLACE_INIT;
+    const struct copy_watch watch = {.stop = at_once};
+    write_file(f->upper, "a", "a");
+    assert_int_equal(storage_clone_begin(&f->storage, "two", NULL, &place, &err), 0);
+    assert_int_equal(storage_clone_copy(&f->storage, "one", &place, NULL, &err), 0);
+    assert_int_equal(storage_clone_begin(&f->storage, "two", &watch, &late, &err), -1);
+    assert_int_equal(err.code, ERROR_CANCELLED);
+    storage_clone_release(&late);
+    if (storage_clone_finish(&f->storage, "one", &place, QUOTA, "two", &err) < 0 ||
+        storage_clone_commit(&f->storage, "two", &err) < 0)
+        fail_msg("%s", err.message);
+    storage_clone_release(&place);
+    assert_true(storage_exists(&f->storage, "two"));
+}
+
 static void too_big(void **state)
 {
     struct fixture *f = *state;
@@ -275,6 +300,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(names_that_lead_elsewhere, setup, teardown),
         cmocka_unit_test_setup_teardown(work_folders_are_cleared, setup, teardown),
         cmocka_unit_test_setup_teardown(given_up_and_swept, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_late_child_leaves_the_place_alone, setup, teardown),
         cmocka_unit_test_setup_teardown(too_big, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
