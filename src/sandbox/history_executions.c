@@ -238,14 +238,16 @@ static int first_commit(struct repository *r, char out[GIT_NAME_SIZE], struct er
     return last_line(r, argv, out, err);
 }
 
-/* The first one from then on, or, if there is none, the newest. Commits have whole seconds: rather
- * one that is too late than one from before it. */
+/* The first commit from then on, or, if there is none, the newest. Commits have whole seconds:
+ * rather one that is too late than one from before it. Never the initial one while there is
+ * another: it has what the image brought, and may be made late, after a crash, when commands have
+ * run. */
 static int commit_from(struct repository *r, int64_t time_ms, char out[GIT_NAME_SIZE],
                        struct error *err)
 {
     char since[48];
     snprintf(since, sizeof(since), "--since=@%lld", (long long)((time_ms + 999) / 1000));
-    const char *const argv[] = {"rev-list", since, r->head, "--", NULL};
+    const char *const argv[] = {"rev-list", "--min-parents=1", since, r->head, "--", NULL};
     if (last_line(r, argv, out, err) < 0)
         return -1;
     if (out[0] == '\0')

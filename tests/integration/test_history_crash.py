@@ -399,3 +399,18 @@ def test_the_largest_that_a_history_may_be(server_factory):
     assert box.request("POST", "/rollback", {"executionId": after}).status == 200
     assert box.read("/workspace/g") == content
     box.delete()
+
+
+def test_the_first_execution_before_a_crash_is_not_lost(server_factory):
+    """Its files were not looked at before the crash, and another command ran after it: going back to it keeps them."""
+    server = server_factory()
+    for _ in range(4):
+        box = server.create()
+        first = box.request("POST", "/process", {"command": "echo 1 > /workspace/f", "waitForCompletion": True}).json()
+        before = server.kill("cellad")
+        server.wait_recovered(before, "cellad")
+        box.run("echo 2 > /workspace/f")
+        answer = box.request("POST", "/rollback", {"executionId": first["executionId"]})
+        assert answer.status == 200, answer
+        assert box.read("/workspace/f") in (b"1\n", b"2\n")
+        box.delete()

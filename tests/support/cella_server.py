@@ -249,6 +249,12 @@ class Server:
     def pids(self):
         return Pids(*(int(line) for line in self._lines()[:3]))
 
+    def running_pids(self, *which):
+        """pids(), once these run: 0 stands for one that is about to be started, and for a signal it means everybody."""
+        found = wait_until(lambda: [p for p in [self.pids()] if all(getattr(p, n) > 1 for n in which)], 30,
+                           lambda: f"running: {which}\n{self.log()}")
+        return found[0]
+
     def egress_pid(self):
         """The process that stands between sandboxes and the network; None while there is none."""
         supervisor = self.pids().supervisor
@@ -279,7 +285,7 @@ class Server:
     def kill(self, *which, sig=signal.SIGKILL):
         """Kills processes by their names in Pids, and gives the pids that were there before. Waits
         for them to be gone; what comes afterwards is for wait_recovered() or start()."""
-        before = self.pids()
+        before = self.running_pids(*which)
         for name in which:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(getattr(before, name), sig)
@@ -294,8 +300,10 @@ class Server:
 
         def check():
             lines = self._lines()
-            return len(lines) == 4 and all(
-                getattr(self.pids(), name) != getattr(before, name) for name in which)
+            if len(lines) != 4:
+                return False
+            now = self.pids()  # 0 stands for one that is about to be started
+            return all(getattr(now, name) not in (0, getattr(before, name)) for name in which)
 
         wait_until(check, deadline, lambda: f"new {which}\n{self.log()}")
         self.wait_healthy()

@@ -30,7 +30,7 @@ def deleting(*boxes):
 @contextlib.contextmanager
 def frozen_warden(server):
     """Stops the warden for a moment: requests are accepted, and nothing that they ask for is done before the end."""
-    pid = server.pids().warden
+    pid = server.running_pids("warden").warden
     os.kill(pid, signal.SIGSTOP)
     try:
         yield

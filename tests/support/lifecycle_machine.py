@@ -167,13 +167,13 @@ class Client:
                 return Effect(op, UNKNOWN, {op.path: values}), answer
             executions.append(answer.json().get("executionId"))
         if len(executions) < 2:
-            return Effect(op, DONE if values else REFUSED, {op.path: values}), answer
+            return Effect(op, DONE if values else REFUSED, {op.path: values} if values else {}), answer
         outcome, answer = self._send("POST", f"{self.base(op.target)}/rollback", {"executionId": executions[0]})
         if outcome == DONE and op.path.startswith("/workspace"):
-            return Effect(op, DONE, {op.path: [old]}), answer
+            return Effect(op, DONE, {op.path: [old]}, {op.path: values}), answer
         if outcome == UNKNOWN:
             return Effect(op, UNKNOWN, {op.path: values}), answer
-        return Effect(op, DONE, {op.path: [new]}), answer
+        return Effect(op, DONE, {op.path: [new]}, {op.path: values}), answer
 
     def _read(self, op):
         return Effect(op, *self.content(op.target, op.path)), None
@@ -320,7 +320,7 @@ class Life(RuleBasedStateMachine):
         if self.over:
             yield
             return
-        pid = self.server.pids().warden
+        pid = self.server.running_pids("warden").warden
 
         def go_on():
             with contextlib.suppress(ProcessLookupError):
@@ -374,7 +374,12 @@ class Life(RuleBasedStateMachine):
         self.trace.append(" | ".join([self._line(op, effect, answer) for op, (effect, answer) in zip(ops, done)] +
                                      ([f"kill -9 {kill[0]} after {kill[1]} ms"] if kill else [])))
         self._check_refusals(ops, done, kill, must)
+        if kill is not None:  # the first command's files may be looked at after the second, by the next server
+            done = [(effect._replace(values=effect.passing or effect.values), answer) for effect, answer in done]
         before = {name: {path: box.may_have(path) for path in PATHS} for name, box in self.model.boxes.items()}
+        for effect, _ in done:
+            for path, values in effect.passing.items():
+                before.get(effect.op.target, {}).get(path, set()).update(values)
         self.model.apply([effect for effect, _ in done])
         self._check_reads(done, before)
 
@@ -410,7 +415,7 @@ class Life(RuleBasedStateMachine):
 
     def _kill(self, victims, delay_ms):
         time.sleep(delay_ms / 1000)
-        before = self.server.pids()
+        before = self.server.running_pids("warden", "cellad")
         if victims == "egress":
             self._kill_egress()
             return

@@ -23,7 +23,8 @@ ACCEPTED = {
     "write": {"running"}, "exec": {"running"}, "read": {"running"}, "rollback": {"running"},
 }
 
-Effect = collections.namedtuple("Effect", "op outcome values")  # values: {path: the contents it may have left}
+# values: {path: the contents that it may have left}; passing: {path: what was there on the way}
+Effect = collections.namedtuple("Effect", "op outcome values passing", defaults=[{}])
 
 
 class Violation(AssertionError):
@@ -115,6 +116,12 @@ class Model:
         """Effects of requests that ran at the same time, in whatever order."""
         before = dict(self.boxes)
         as_it_was = {name: box.copy() for name, box in before.items()}
+        for effect in effects:
+            if effect.op.target in before:
+                for path, values in effect.passing.items():
+                    as_it_was[effect.op.target].allow(path, values)
+                    for copy in before[effect.op.target].copies:
+                        copy.allow(path, values)
         self._change(effects)
         made = self._made(effects, before, as_it_was)
         self._count_groups(effects, made)
