@@ -117,7 +117,7 @@ struct change {
 
 static const struct change start = {sandboxes_start, sandboxes_stop,
                                     BIT(STOPPED) | BIT(FAILED) | BIT(STOPPING) | BIT(PAUSED) |
-                                        BIT(PAUSING)};
+                                        BIT(PAUSING) | BIT(CREATING)};
 static const struct change stop = {sandboxes_stop, sandboxes_start,
                                    BIT(RUNNING) | BIT(CREATING) | BIT(STARTING) | BIT(PAUSED) |
                                        BIT(PAUSING) | BIT(RESUMING)};
@@ -153,16 +153,19 @@ static int change_all(struct sandboxes *s, const struct change *change, const ch
     if (change == &start && check_promises(group, err) < 0)
         return -1;
     group_info(group, arena, &before);
+    bool *changed = arena_alloc(arena, before.member_count + 1);
     for (size_t i = 0; i < before.member_count; i++) {
-        if (!(change->from & 1u << before.members[i].status) ||
-            change->forth(s, workspace, before.members[i].id, actor, arena, &info, &ignored) == 0)
+        changed[i] =
+            change->from & 1u << before.members[i].status &&
+            change->forth(s, workspace, before.members[i].id, actor, arena, &info, &ignored) == 0;
+        if (changed[i] || !(change->from & 1u << before.members[i].status))
             continue;
         if (ignored.code == ERROR_SANDBOX_NOT_FOUND || ignored.code == ERROR_ALREADY_RUNNING ||
             ignored.code == ERROR_NOT_RUNNING)
             continue; /* somebody else was there first */
         *err = ignored;
         while (i-- > 0)
-            if (change->from & 1u << before.members[i].status)
+            if (changed[i])
                 change->back(s, workspace, before.members[i].id, actor, arena, &info, &ignored);
         return -1;
     }

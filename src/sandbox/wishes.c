@@ -109,12 +109,15 @@ static int check_copy(const struct sandbox *sb, struct error *err)
                      sandbox_path(sb), why.message);
 }
 
-/* One that is about to be started again can be stopped, though it does not run. */
+/* A sandbox that is about to be started again can be stopped, though it does not run; a clone that
+ * is to be stopped once it has its files can be started before that. */
 static bool can_be_asked(const struct sandbox *sb, const struct wish *wish)
 {
     bool waits =
         (sb->status == SANDBOX_STOPPED || sb->status == SANDBOX_FAILED) && sandbox_is_due(sb);
-    return wish->from & 1u << sb->status || (wish == &stop_wish && waits);
+    bool stops = sb->status == SANDBOX_CREATING && sb->goal == GOAL_STOPPED;
+    return wish->from & 1u << sb->status || (wish == &stop_wish && waits) ||
+           (wish == &start_wish && stops);
 }
 
 static int record_wish(struct sandboxes *s, const char *workspace, const char *name,

@@ -258,6 +258,26 @@ def test_a_chain_of_sources_is_deleted_before_any_has_files(server):
     assert server.leaks() == ""
 
 
+def test_a_clone_that_is_to_be_stopped_is_started_before_it_is_copied(server):
+    """By itself and by its group: it runs in the end."""
+    name = unique("g")
+    assert server.request("POST", "/v0/groups", {"name": name}).status == 202
+    assert server.request("POST", f"/v0/groups/{name}/sandbox", {
+        "metadata": {"name": "a"}, "spec": {"enabled": False}}).status == 202
+    base = f"/v0/groups/{name}/sandbox"
+    with frozen_warden(server):
+        for copy in ("b", "c"):
+            assert server.request("POST", f"{base}/a/clone", {"name": copy}).status == 202
+        assert server.request("PUT", f"{base}/b/start").status == 202
+        assert server.request("PUT", f"{base}/b/start").error() == "ALREADY_RUNNING"
+        assert server.request("POST", f"/v0/groups/{name}/start").status == 202
+    for copy in ("a", "b", "c"):
+        wait_until(lambda copy=copy: server.request("GET", f"{base}/{copy}").json()["status"] == "running", 60,
+                   lambda: server.request("GET", base).text)
+    assert server.request("POST", f"/v0/groups/{name}/end").status == 202
+    wait_until(lambda: server.request("GET", f"/v0/groups/{name}").status == 404, 60, "the group's end")
+
+
 def test_a_source_is_deleted_while_it_is_created(server):
     """It has nothing but its image: that is what its clone gets."""
     with frozen_warden(server):
