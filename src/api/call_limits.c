@@ -66,9 +66,9 @@ const struct limits_config *limits_of(const struct limits *limits, const char *w
     return own == NULL ? &limits->config : &own->config;
 }
 
-unsigned limits_sandboxes_of(const void *ctx, const char *workspace)
+const struct quotas *limits_quotas_of(const void *ctx, const char *workspace)
 {
-    return limits_of(ctx, workspace)->sandboxes;
+    return &limits_of(ctx, workspace)->quotas;
 }
 
 int limits_set_workspace(struct limits *limits, const char *workspace, const char *rates,
@@ -356,25 +356,27 @@ static int count(struct limits *limits, struct caller caller, bool more, struct 
     return 0;
 }
 
-static int too_many(struct limits *limits, const char *whose, uint32_t most, struct error *err)
+static int too_many(struct limits *limits, const char *whose, uint64_t most, struct error *err)
 {
     limits->counters.streams_refused++;
     return error_set(err, ERROR_TOO_MANY_STREAMS,
-                     "%s %u streams (events, logs, terminals, WebSockets) are open, and more may "
+                     "%s %llu streams (events, logs, terminals, WebSockets) are open, and more may "
                      "not be: close one first",
-                     whose, most);
+                     whose, (unsigned long long)most);
 }
 
 int limits_stream_begin(struct limits *limits, struct caller caller, struct error *err)
 {
     const struct limits_config *config = limits_of(limits, caller.workspace);
-    uint32_t all = limits->config.streams, in = config == &limits->config ? 0 : config->streams;
+    uint64_t all = limits->config.quotas.of[QUOTA_STREAMS];
+    uint64_t in = config == &limits->config ? 0 : config->quotas.of[QUOTA_STREAMS];
+    uint64_t each = config->quotas.of[QUOTA_STREAMS_PER_KEY];
     if (all != 0 && limits->streams >= all)
         return too_many(limits, "the server's", all, err);
     if (in != 0 && limits_streams_in(limits, caller.workspace) >= in)
         return too_many(limits, "the workspace's", in, err);
-    if (config->streams_per_caller != 0 && open_of(limits, caller) >= config->streams_per_caller)
-        return too_many(limits, "this caller's", config->streams_per_caller, err);
+    if (each != 0 && open_of(limits, caller) >= each)
+        return too_many(limits, "this caller's", each, err);
     if (count(limits, caller, true, err) < 0)
         return -1;
     if (caller.workspace[0] != '\0' &&

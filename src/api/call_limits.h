@@ -19,6 +19,7 @@
 #include "api/route_class.h"
 #include "auth/auth.h"
 #include "base/error.h"
+#include "base/quotas.h"
 #include "http/server.h"
 
 struct limits_config {
@@ -26,16 +27,14 @@ struct limits_config {
     bool local;                                    /* callers of this machine count */
     struct bucket_rate classes[ROUTE_CLASS_COUNT]; /* of one caller */
     struct bucket_rate address;                    /* of one address, all classes together */
-    uint32_t streams;                              /* in all (or in the workspace); 0: no limit */
-    uint32_t streams_per_caller;
-    uint32_t sandboxes; /* of one workspace; 0: no limit */
+    struct quotas quotas; /* QUOTA_STREAMS: of the server, or of the workspace that this is about */
 };
 
 /*
  * rates: "off", "on", or a list: "exec=200:1000,read=off,address=1000,local=on", where 200:1000 is
- * 200 a second and 1000 at once (as many as a second has, when it is left out). quotas:
- * "streams=6144,streams-per-key=2048,sandboxes=10000", or "off" for one of them. What is not named
- * is as by default. INVALID_ARGUMENT.
+ * 200 a second and 1000 at once (as many as a second has, when it is left out). quotas: a list of
+ * the kinds in base/quotas.h: "streams=6144,memory=8Gi,sandboxes=off". What is not named is as by
+ * default. INVALID_ARGUMENT.
  */
 int limits_config_parse(const char *rates, const char *quotas, struct limits_config *ret_config,
                         struct error *err);
@@ -65,8 +64,8 @@ int limits_set_workspace(struct limits *limits, const char *workspace, const cha
                          const char *quotas, struct error *err);
 /* What counts in a workspace; NULL or "": in none. Until the next limits_set_workspace(). */
 const struct limits_config *limits_of(const struct limits *limits, const char *workspace);
-/* A sandbox_quota, for ctx a struct limits. */
-unsigned limits_sandboxes_of(const void *ctx, const char *workspace);
+/* The quotas of a workspace, for ctx a struct limits. */
+const struct quotas *limits_quotas_of(const void *ctx, const char *workspace);
 
 /* Who is asking, and in which workspace; zeroed: nobody who is counted. */
 struct caller {

@@ -9,7 +9,7 @@
 #include "api/call_limits.h"
 #include "base/cleanup.h"
 
-enum { TEXT_MAX = 512, RATE_MAX = 1000000, COUNT_MAX = 1000000 };
+enum { TEXT_MAX = 512, RATE_MAX = 1000000 };
 
 /* Far above what one agent does, and below what one machine can serve. */
 static const struct limits_config defaults = {
@@ -26,9 +26,6 @@ static const struct limits_config defaults = {
             [ROUTE_CLASS_FREE] = {0, 0},
         },
     .address = {3000, 15000},
-    .streams = 6144,
-    .streams_per_caller = 2048,
-    .sandboxes = 10000,
 };
 
 static bool parse_number(const char *text, size_t len, uint32_t most, uint32_t *ret_number)
@@ -88,27 +85,7 @@ static int set_rate(const char *name, const char *value, struct limits_config *c
 static int set_quota(const char *name, const char *value, struct limits_config *config,
                      struct error *err)
 {
-    const struct {
-        const char *name;
-        uint32_t *place;
-    } rows[] = {
-        {"streams", &config->streams},
-        {"streams-per-key", &config->streams_per_caller},
-        {"sandboxes", &config->sandboxes},
-    };
-    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-        if (strcmp(rows[i].name, name) != 0)
-            continue;
-        if (strcmp(value, "off") == 0)
-            *rows[i].place = 0;
-        else if (!parse_number(value, strlen(value), COUNT_MAX, rows[i].place))
-            return error_set(err, ERROR_INVALID_ARGUMENT,
-                             "%s: \"%.40s\" is not a number from 1 to %d, or off", name, value,
-                             COUNT_MAX);
-        return 0;
-    }
-    return error_set(err, ERROR_INVALID_ARGUMENT,
-                     "\"%.40s\" is not streams, streams-per-key or sandboxes", name);
+    return quotas_set(&config->quotas, name, value, err);
 }
 
 static int each_pair(const char *text, struct limits_config *config,
@@ -147,7 +124,7 @@ int limits_config_refine(const struct limits_config *base, const char *rates, co
                          struct limits_config *ret_config, struct error *err)
 {
     struct limits_config config = *base;
-    config.streams = 0; /* those of the whole server are counted anyway */
+    config.quotas.of[QUOTA_STREAMS] = 0; /* those of the whole server are counted anyway */
     if (rates[0] != '\0')
         config.off = strcmp(rates, "off") == 0;
     if (base->off && !config.off && strcmp(rates, "on") != 0) /* what is named, and nothing else */
@@ -165,6 +142,7 @@ int limits_config_parse(const char *rates, const char *quotas, struct limits_con
                         struct error *err)
 {
     struct limits_config config = defaults;
+    quotas_default(&config.quotas);
     if (rates == NULL || strcmp(rates, "on") == 0)
         rates = "";
     config.off = strcmp(rates, "off") == 0;

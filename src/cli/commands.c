@@ -12,6 +12,7 @@
 
 #include "base/cleanup.h"
 #include "base/layout.h"
+#include "base/quotas.h"
 
 #define FLAG(name_, help_)                                                                         \
     {                                                                                              \
@@ -381,7 +382,7 @@ static const struct option_row sandbox_token_options[] = {
 
 static const struct option_row workspace_limits_options[] = {
     TEXT("rate-limit", "RATES", "requests a second and at once of each of its callers: exec=50:200,read=off; or off"),
-    TEXT("quota", "NUMBERS", "sandboxes=10,streams=100 (of the workspace),streams-per-key=10, or off for one of them"),
+    TEXT("quota", "QUOTAS", "what the workspace may have, as sandboxes=10,cpu=4,memory=8Gi; off lifts one. The kinds and their usual values:" QUOTAS_HELP),
     FLAG("reset", "what the server's options say counts again"),
     END_OF_OPTIONS,
 };
@@ -533,7 +534,7 @@ static const struct option_row server_options[] = {
     CHOICE("log-level", "error|warn|info|debug", "how much it says (default: info)"),
     TEXT("audit", "OPTIONS", "the log of who did what: off, or of reads=yes|all|no,full=go-on,size=64Mi,files=16,age=90d (default: on)"),
     TEXT("rate-limit", "RATES", "requests of one key a second, and at once: off, or of exec=300:2000,read=off,address=3000,local=on (default: on, for callers of other machines)"),
-    TEXT("quota", "NUMBERS", "streams=6144,streams-per-key=2048,sandboxes=10000 (of one workspace), or off for one of them"),
+    TEXT("quota", "QUOTAS", "what each workspace may have, as sandboxes=10,cpu=4,memory=8Gi; off lifts one (streams: of the whole server). The kinds and their defaults:" QUOTAS_HELP),
     CHOICE("log-format", "text|json", "what its lines look like (default: text)"),
     FLAG("access-log", "a line for each request"),
     FLAG("metrics-open", "let anybody read /metrics, without a key"),
@@ -795,6 +796,9 @@ static const struct verb_row verbs[] = {
      NULL, NULL, VERB_REMOTE, verb_whoami},
     {ACCESS, "workspace list", "show the workspaces you get into",
      NULL, NULL, VERB_REMOTE, verb_workspace_list},
+    {ACCESS, "workspace get WORKSPACE", "show its quotas and what is in use",
+     "A limit is the server's, or the workspace's own where \"cella workspace limits\" has set one. streams-per-key shows your own streams.",
+     NULL, VERB_REMOTE, verb_workspace_get},
     {ACCESS, "workspace create WORKSPACE", "make one",
      NULL, NULL, VERB_REMOTE, verb_workspace_create},
     {ACCESS, "workspace limits WORKSPACE", "show or change what one may",

@@ -68,6 +68,7 @@ verb_function verb_port_list, verb_port_publish, verb_port_update, verb_port_unp
 verb_function verb_port_forward;
 
 /* workspace.c */
+verb_function verb_workspace_get;
 verb_function verb_workspace_list, verb_workspace_create, verb_workspace_delete,
     verb_workspace_limits, verb_key_list, verb_key_create, verb_key_delete;
 

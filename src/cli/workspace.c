@@ -10,6 +10,7 @@
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/duration.h"
+#include "base/quotas.h"
 #include "cli/client.h"
 #include "cli/env.h"
 #include "cli/output.h"
@@ -68,6 +69,46 @@ int verb_workspace_create(struct invocation *inv, int *ret_status, struct error 
     text_add_plain(&out, client_text(root, "/name"));
     buf_addc(&out, '\n');
     return output_buf(&out, err);
+}
+
+/* "1.5 cores", "512 MiB", "100"; without a limit "off". */
+static void amount_cell(struct table *table, yyjson_val *item, const char *member)
+{
+    yyjson_val *value = yyjson_obj_get(item, member);
+    struct slice unit = client_text(item, "/unit");
+    char text[QUOTA_TEXT_SIZE];
+    if (yyjson_is_null(value)) {
+        table_cell(table, slice_of("off"));
+        return;
+    }
+    if (slice_eq(unit, slice_of(quota_unit_text(QUOTA_UNIT_CORES))))
+        quota_amount(QUOTA_UNIT_CORES, (uint64_t)(yyjson_get_num(value) * 1000 + 0.5), text);
+    else
+        quota_amount(slice_eq(unit, slice_of(quota_unit_text(QUOTA_UNIT_BYTES))) ? QUOTA_UNIT_BYTES
+                                                                                 : QUOTA_UNIT_COUNT,
+                     yyjson_get_uint(value), text);
+    table_cell(table, slice_of(text));
+}
+
+int verb_workspace_get(struct invocation *inv, int *ret_status, struct error *err)
+{
+    static const char *const titles[] = {"QUOTA", "USED", "LIMIT", "SET BY"};
+    yyjson_val *root, *item;
+    size_t i, count;
+    if (call(inv, "GET", "/v0/workspaces", args_word(inv->args, "WORKSPACE"), NULL, NULL, &root,
+             err) < 0)
+        return -1;
+    if (inv->json)
+        return output_json(root, err);
+    _cleanup_table_ struct table *table = table_new(titles, ARRAY_LEN(titles));
+    yyjson_arr_foreach(yyjson_obj_get(root, "quotas"), i, count, item)
+    {
+        table_cell(table, client_text(item, "/name"));
+        amount_cell(table, item, "used");
+        amount_cell(table, item, "limit");
+        table_cell(table, client_text(item, "/source"));
+    }
+    return output_table(table, err);
 }
 
 int verb_workspace_delete(struct invocation *inv, int *ret_status, struct error *err)

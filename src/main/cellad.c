@@ -412,7 +412,7 @@ static int open_audit(struct cellad *d, struct error *err)
         return -1;
     limits_init(&d->limits, &config);
     load_limits(d);
-    sandboxes_set_quota(d->sandboxes, limits_sandboxes_of, &d->limits);
+    sandboxes_set_quotas(d->sandboxes, limits_quotas_of, &d->limits);
     recorder_init(&d->recorder, d->loop, d->audit, &d->limits, d->sandboxes);
     d->api.limits = &d->limits;
     d->api.recorder = &d->recorder;

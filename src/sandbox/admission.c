@@ -10,7 +10,6 @@
 
 #include "sandbox/admission.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -124,24 +123,14 @@ static uint64_t part(enum promise_kind kind, const struct spec_limits *limits, i
 
 void admission_amount(enum resource resource, uint64_t value, char text[AMOUNT_TEXT_SIZE])
 {
-    static const struct {
-        const char *unit;
-        int shift;
-    } sizes[] = {{"TiB", 40}, {"GiB", 30}, {"MiB", 20}, {"KiB", 10}};
     static const bool is_count[RESOURCE_COUNT] = {
         [RESOURCE_PIDS] = true, [RESOURCE_DISK_READ_OPS] = true, [RESOURCE_DISK_WRITE_OPS] = true};
-    const char *per = resource >= RESOURCE_DISK_READ ? "/s" : "";
-    if (resource == RESOURCE_CPU) {
-        snprintf(text, AMOUNT_TEXT_SIZE, "%.10g cores", (double)value / 1000);
-        return;
-    }
-    for (size_t i = 0; !is_count[resource] && i < ARRAY_LEN(sizes); i++)
-        if (value >> sizes[i].shift > 0) {
-            snprintf(text, AMOUNT_TEXT_SIZE, "%.4g %s%s",
-                     (double)value / (double)(UINT64_C(1) << sizes[i].shift), sizes[i].unit, per);
-            return;
-        }
-    snprintf(text, AMOUNT_TEXT_SIZE, "%" PRIu64 "%s", value, per);
+    enum quota_unit unit = resource == RESOURCE_CPU ? QUOTA_UNIT_CORES
+                           : is_count[resource]     ? QUOTA_UNIT_COUNT
+                                                    : QUOTA_UNIT_BYTES;
+    quota_amount(unit, value, text);
+    size_t len = strlen(text);
+    snprintf(text + len, AMOUNT_TEXT_SIZE - len, "%s", resource >= RESOURCE_DISK_READ ? "/s" : "");
 }
 
 static void describe_lack(const struct admission *a, enum resource resource, uint64_t more,
@@ -185,20 +174,65 @@ void admission_count(struct admission *admission, struct promise *promise, enum 
                      const struct spec_limits *limits)
 {
     const struct spec_limits kept = *limits; /* it may be the promise's own */
-    for (int i = 0; i < RESOURCE_COUNT; i++)
-        admission->promised[i] += part(kind, &kept, i) - part(promise->kind, &promise->limits, i);
-    *promise = (struct promise){kind, kept};
+    for (int i = 0; i < RESOURCE_COUNT; i++) {
+        uint64_t change = part(kind, &kept, i) - part(promise->kind, &promise->limits, i);
+        admission->promised[i] += change; /* modulo 2^64: it may be less */
+        if (promise->tenant != NULL)
+            promise->tenant->promised[i] += change;
+    }
+    promise->kind = kind;
+    promise->limits = kept;
 }
 
-int admission_reserve(struct admission *admission, struct promise *promise, enum promise_kind kind,
-                      const struct spec_limits *limits, struct error *err)
+static int check_quotas(const struct admission *a, const struct tenant *tenant,
+                        const uint64_t more[RESOURCE_COUNT], struct error *err)
+{
+    for (int i = 0; tenant != NULL && i < RESOURCE_COUNT; i++) {
+        enum quota kind = quota_of_resource((enum resource)i);
+        if (kind != QUOTA_COUNT && tenant_check(&a->tenants, tenant, kind, more[i], err) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+int admission_check(const struct admission *admission, const struct promise *promise,
+                    enum promise_kind kind, const struct spec_limits *limits, struct error *err)
 {
     uint64_t more[RESOURCE_COUNT] = {0};
     for (int i = 0; i < RESOURCE_COUNT; i++) {
         uint64_t had = part(promise->kind, &promise->limits, i), wants = part(kind, limits, i);
         more[i] = wants > had ? wants - had : 0;
     }
-    if (check_more(admission, more, err) < 0)
+    return check_quotas(admission, promise->tenant, more, err) < 0
+               ? -1
+               : check_more(admission, more, err);
+}
+
+int admission_check_single(const struct admission *admission, const struct spec_limits *before,
+                           const struct spec_limits *limits, struct error *err)
+{
+    static const enum resource bounded[] = {RESOURCE_CPU, RESOURCE_MEMORY, RESOURCE_DISK,
+                                            RESOURCE_PIDS};
+    for (size_t i = 0; i < ARRAY_LEN(bounded); i++) {
+        enum resource r = bounded[i];
+        uint64_t has = admission->machine.total[r];
+        char asked[AMOUNT_TEXT_SIZE], all[AMOUNT_TEXT_SIZE];
+        if (limits->of[r] <= has || (before != NULL && limits->of[r] <= before->of[r]))
+            continue;
+        admission_amount(r, limits->of[r], asked);
+        admission_amount(r, has, all);
+        return error_set(err, ERROR_INSUFFICIENT_RESOURCES,
+                         "%s: %s asked for, the machine has %s, and no single sandbox can have "
+                         "more than that",
+                         resource_name(r), asked, all);
+    }
+    return 0;
+}
+
+int admission_reserve(struct admission *admission, struct promise *promise, enum promise_kind kind,
+                      const struct spec_limits *limits, struct error *err)
+{
+    if (admission_check(admission, promise, kind, limits, err) < 0)
         return -1;
     admission_count(admission, promise, kind, limits);
     return 0;

@@ -2,8 +2,9 @@
 #pragma once
 
 /*
- * Who may still come in. The sum of what sandboxes were promised never passes what the machine has,
- * times a factor per resource by which the operator lets promises pass it (--overcommit).
+ * Admission of sandboxes. The sum of what sandboxes were promised never passes what the machine
+ * has, times an overcommit factor per resource (--overcommit), nor the quotas of their workspace.
+ * A single sandbox is never promised more than the machine has, whatever the factor.
  *
  * A promise is made when a sandbox is recorded, not when it starts. While it runs, or is meant to,
  * it is promised all of its limits; one that is stopped keeps its disk alone, since that is what it
@@ -19,6 +20,7 @@
 #include "base/error.h"
 #include "sandbox/machine.h"
 #include "sandbox/resources.h"
+#include "sandbox/tenants.h"
 
 enum promise_kind { PROMISE_NONE, PROMISE_DISK, PROMISE_ALL };
 
@@ -26,9 +28,11 @@ enum promise_kind { PROMISE_NONE, PROMISE_DISK, PROMISE_ALL };
 struct promise {
     enum promise_kind kind;
     struct spec_limits limits;
+    struct tenant *tenant; /* whose quotas it counts against; borrowed. NULL: nobody's (a spare) */
 };
 
 struct admission {
+    struct tenants tenants;
     struct machine machine;
     uint64_t overcommit[RESOURCE_COUNT]; /* in hundredths: 150 is one and a half */
     uint64_t promised[RESOURCE_COUNT];
@@ -49,11 +53,18 @@ uint64_t admission_free(const struct admission *admission, enum resource resourc
 
 /*
  * Makes the promise one of this kind with these limits: less is given back at once, more has to be
- * free. INSUFFICIENT_RESOURCES says of what how much was asked for and is free; the promise is as
- * it was then.
+ * free. INSUFFICIENT_RESOURCES says how much was asked for and is free, LIMIT_EXCEEDED which quota
+ * of the workspace is reached; the promise is unchanged then.
  */
 int admission_reserve(struct admission *admission, struct promise *promise, enum promise_kind kind,
                       const struct spec_limits *limits, struct error *err);
+/* Whether admission_reserve() would succeed. */
+int admission_check(const struct admission *admission, const struct promise *promise,
+                    enum promise_kind kind, const struct spec_limits *limits, struct error *err);
+/* Whether the machine could give these limits to a single sandbox; NULL or what it has already
+ * (`before`) is not looked at. INSUFFICIENT_RESOURCES. */
+int admission_check_single(const struct admission *admission, const struct spec_limits *before,
+                           const struct spec_limits *limits, struct error *err);
 /* The same, whatever is free: for what exists already. */
 void admission_count(struct admission *admission, struct promise *promise, enum promise_kind kind,
                      const struct spec_limits *limits);

@@ -98,23 +98,11 @@ static int check_room(const struct group *group, struct error *err)
     return 0;
 }
 
-static int check_quota(const struct sandboxes *s, const char *workspace, struct error *err)
-{
-    unsigned count = sandboxes_count(s, workspace);
-    unsigned most = s->quota == NULL ? 0 : s->quota(s->quota_ctx, workspace);
-    if (most == 0 || count < most)
-        return 0;
-    return error_set(err, ERROR_TOO_MANY_SANDBOXES,
-                     "the workspace \"%s\" has %u sandboxes, and more it may not have: delete one "
-                     "first",
-                     workspace, count);
-}
-
 /* Nothing waits from the first check to the end. */
 static struct sandbox *insert(struct sandboxes *s, const struct group *group,
                               struct store_sandbox *row, struct error *err)
 {
-    if (check_room(group, err) < 0 || check_quota(s, row->workspace, err) < 0 ||
+    if (check_room(group, err) < 0 ||
         (row->clone_of != NULL && sandbox_check_source(s, row->clone_of, err) < 0) ||
         sandbox_check_external(s, row->workspace, row->external_id, NULL, err) < 0)
         return NULL;
@@ -127,6 +115,11 @@ static struct sandbox *insert(struct sandboxes *s, const struct group *group,
     if (sb == NULL)
         return NULL;
     capacity_keep_fresh(s);
+    if (tenant_check(&s->admission.tenants, sb->promise.tenant, QUOTA_SANDBOXES, 1, err) < 0 ||
+        admission_check_single(&s->admission, NULL, &sb->limits, err) < 0) {
+        sandbox_drop(sb);
+        return NULL;
+    }
     struct spare *spare = row->enabled && row->clone_of == NULL ? pools_take(sb) : NULL;
     enum promise_kind kind = row->enabled ? PROMISE_ALL : PROMISE_DISK;
     bool admitted =
@@ -258,10 +251,12 @@ static int check_request(struct sandboxes *s, const struct sandbox_create *reque
                         ret_security, arena, ret_network, err) < 0)
         return -1;
     if (resources->memory == NULL)
-        resources->memory = trust_memory(ret_security, arena);
+        resources->memory = spec_at_most(&s->admission.machine, RESOURCE_MEMORY,
+                                         trust_memory(ret_security, arena), arena);
     if (resources->cpu == NULL)
-        resources->cpu = trust_cpu(ret_security, arena);
-    spec_defaults(resources);
+        resources->cpu = spec_at_most(&s->admission.machine, RESOURCE_CPU,
+                                      trust_cpu(ret_security, arena), arena);
+    spec_defaults(&s->admission.machine, resources, arena);
     if (spec_limits(&s->admission.machine, resources, &limits, err) < 0 ||
         trust_check_limits(&request->security, limits.memory_bytes, limits.cpu_millis, ret_security,
                            err) < 0)

@@ -131,7 +131,9 @@ static int check_promises(const struct group *group, struct error *err)
         for (int i = 0; sb->promise.kind == PROMISE_DISK && i < RESOURCE_COUNT; i++)
             if (i != RESOURCE_DISK)
                 sum.of[i] += sb->limits.of[i];
-    struct promise together = {0}; /* each gets its part of it in a moment */
+    /* each gets its part of it in a moment */
+    struct promise together = {.tenant =
+                                   group->members == NULL ? NULL : group->members->promise.tenant};
     if (pools_reserve(group->owner, &together, PROMISE_ALL, &sum, err) < 0)
         return -1;
     admission_release(&group->owner->admission, &together);

@@ -128,7 +128,8 @@ static int make_spare(struct spare *spare, struct sandbox *model, const char *po
     struct sandboxes *s = spare->pools->owner;
     struct provider_started started;
     struct plan plan;
-    if (admission_reserve(&s->admission, &spare->promise, PROMISE_ALL, &model->limits, err) < 0)
+    if (admission_check_single(&s->admission, NULL, &model->limits, err) < 0 ||
+        admission_reserve(&s->admission, &spare->promise, PROMISE_ALL, &model->limits, err) < 0)
         return -1;
     if (sandbox_plan(model, &plan, err) < 0 || store_add_spare(s->store, spare->id, pool, err) < 0)
         return -1;
@@ -350,8 +351,8 @@ void pools_exited(struct sandboxes *s, const char *id)
 /* --- giving way --- */
 
 /* Whether it could be promised if there were no spares. */
-static bool would_do(const struct sandboxes *s, struct promise promise, enum promise_kind kind,
-                     const struct spec_limits *limits)
+static bool would_do(const struct sandboxes *s, const struct promise *promise,
+                     enum promise_kind kind, const struct spec_limits *limits)
 {
     struct admission without = s->admission;
     for (const struct pool *pool = s->pools->names; pool != NULL; pool = pool->by_name.next)
@@ -359,7 +360,7 @@ static bool would_do(const struct sandboxes *s, struct promise promise, enum pro
             struct promise spare = at->promise;
             admission_release(&without, &spare);
         }
-    return admission_reserve(&without, &promise, kind, limits, NULL) == 0;
+    return admission_check(&without, promise, kind, limits, NULL) == 0;
 }
 
 static bool give_up_one(struct sandboxes *s)
@@ -382,7 +383,7 @@ int pools_reserve(struct sandboxes *s, struct promise *promise, enum promise_kin
 {
     if (admission_reserve(&s->admission, promise, kind, limits, err) == 0)
         return 0;
-    if (!would_do(s, *promise, kind, limits))
+    if (!would_do(s, promise, kind, limits))
         return -1;
     pools_wake(s); /* others are made when there is room again */
     while (give_up_one(s))

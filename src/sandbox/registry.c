@@ -69,6 +69,7 @@ static void sandbox_free(struct sandbox *sb)
     sandbox_forget_source(sb);
     if (sb->group != NULL)
         group_drop(sb->group);
+    tenant_drop(&sb->owner->admission.tenants, sb->promise.tenant);
     free(sb);
 }
 
@@ -156,6 +157,8 @@ struct sandbox *sandbox_new(struct sandboxes *s, const struct store_sandbox *row
         sandbox_free(sb);
         return NULL;
     }
+    if (sb->workspace[0] != '\0') /* a pool's model is in none */
+        sb->promise.tenant = tenant_hold(&s->admission.tenants, sb->workspace);
     sb->refs = 1;
     return sb;
 }
@@ -173,52 +176,15 @@ void sandbox_drop(struct sandbox *sb)
     sandbox_free(sb);
 }
 
-/* How many sandboxes a workspace has; those that have none are not remembered. */
-struct workspace_count {
-    char name[NAME_MAX_LEN + 1];
-    unsigned sandboxes;
-    UT_hash_handle hh;
-};
-
-static struct workspace_count *count_of(const struct sandboxes *s, const char *workspace)
+void sandboxes_set_quotas(struct sandboxes *s, quotas_of *quotas, const void *ctx)
 {
-    struct workspace_count *count;
-    HASH_FIND_STR(s->counts, workspace, count);
-    return count;
+    s->admission.tenants.quotas = quotas;
+    s->admission.tenants.quotas_ctx = ctx;
 }
 
-static void count_more(struct sandboxes *s, const char *workspace)
+uint64_t sandboxes_quota_used(const struct sandboxes *s, const char *workspace, enum quota kind)
 {
-    struct workspace_count *count = count_of(s, workspace);
-    if (count == NULL) {
-        count = calloc(1, sizeof(*count));
-        if (count == NULL)
-            abort(); /* a hundred bytes: nothing sensible can go on */
-        snprintf(count->name, sizeof(count->name), "%s", workspace);
-        HASH_ADD_STR(s->counts, name, count);
-    }
-    count->sandboxes++;
-}
-
-static void count_less(struct sandboxes *s, const char *workspace)
-{
-    struct workspace_count *count = count_of(s, workspace);
-    if (count == NULL || --count->sandboxes > 0)
-        return;
-    HASH_DEL(s->counts, count);
-    free(count);
-}
-
-void sandboxes_set_quota(struct sandboxes *s, sandbox_quota *quota, const void *ctx)
-{
-    s->quota = quota;
-    s->quota_ctx = ctx;
-}
-
-unsigned sandboxes_count(const struct sandboxes *s, const char *workspace)
-{
-    const struct workspace_count *count = count_of(s, workspace);
-    return count == NULL ? 0 : count->sandboxes;
+    return tenant_used(&s->admission.tenants, workspace, kind);
 }
 
 int sandbox_insert(struct sandbox *sb, struct error *err)
@@ -232,7 +198,8 @@ int sandbox_insert(struct sandbox *sb, struct error *err)
     HASH_ADD_KEYPTR(by_id, s->ids, sb->id, strlen(sb->id), sb);
     HASH_ADD_KEYPTR(by_name, s->names, sb->key, strlen(sb->key), sb);
     group_join(sb);
-    count_more(s, sb->workspace);
+    if (sb->promise.tenant != NULL)
+        sb->promise.tenant->sandboxes++;
     sandbox_hold(sb);
     return 0;
 }
@@ -245,7 +212,8 @@ void sandbox_remove(struct sandbox *sb)
     HASH_DELETE(by_id, s->ids, sb);
     HASH_DELETE(by_name, s->names, sb);
     group_leave(sb);
-    count_less(s, sb->workspace);
+    if (sb->promise.tenant != NULL)
+        sb->promise.tenant->sandboxes--;
     sb->gone = true;
     admission_release(&s->admission, &sb->promise);
     sandbox_life_forget(sb);

@@ -24,6 +24,7 @@
 #include "sandbox/network.h"
 #include "sandbox/resources.h"
 #include "sandbox/restart.h"
+#include "sandbox/tenants.h"
 #include "sandbox/trust.h"
 #include "sandbox/lifespan.h"
 #include "store/store.h"
@@ -119,13 +120,13 @@ int sandboxes_new(struct loop *loop, struct store *store, int data_dir_fd,
                   struct sandboxes **ret_sandboxes, struct error *err);
 /* Before sandboxes_recover(): how much may be promised (sandbox/admission.h's text) of what there
  * is (sandbox/machine.h's). "": as it is. */
-/* How many sandboxes a workspace may have, whatever their state: TOO_MANY_SANDBOXES. 0: any number.
- */
-typedef unsigned sandbox_quota(const void *ctx, const char *workspace); /* 0: no limit */
-void sandboxes_set_quota(struct sandboxes *s, sandbox_quota *quota, const void *ctx);
-unsigned sandboxes_count(const struct sandboxes *s, const char *workspace);
 int sandboxes_set_capacity(struct sandboxes *s, const char *overcommit, const char *capacity,
                            struct error *err);
+/* Where the quotas of a workspace are told. A new use of one that is reached is refused:
+ * TOO_MANY_SANDBOXES, LIMIT_EXCEEDED. */
+void sandboxes_set_quotas(struct sandboxes *s, quotas_of *quotas, const void *ctx);
+/* How much of a quota a workspace's sandboxes use; 0 for kinds that are not theirs. */
+uint64_t sandboxes_quota_used(const struct sandboxes *s, const char *workspace, enum quota kind);
 /* Before sandboxes_recover(): no history is kept of any. */
 void sandboxes_set_history(struct sandboxes *s, bool on);
 /* How large a sandbox's repository, and the files in it, may be: at most HISTORY_REPOSITORY_MAX. */

@@ -48,11 +48,22 @@ static const struct bound {
  */
 enum { PIDS_DEFAULT = 1024 };
 
-void spec_defaults(struct sandbox_resources *resources)
+const char *spec_at_most(const struct machine *machine, enum resource resource, const char *text,
+                         struct arena *arena)
+{
+    uint64_t value, has = machine->total[resource];
+    if (text == NULL || bounds[resource].parse(text, &value, NULL) < 0 || value <= has ||
+        has < bounds[resource].min)
+        return text;
+    return spec_text(resource, has, arena);
+}
+
+void spec_defaults(const struct machine *machine, struct sandbox_resources *resources,
+                   struct arena *arena)
 {
     for (int i = 0; i < RESOURCE_COUNT; i++)
         if (resources->of[i] == NULL)
-            resources->of[i] = bounds[i].fallback;
+            resources->of[i] = spec_at_most(machine, (enum resource)i, bounds[i].fallback, arena);
 }
 
 int spec_quantity(enum resource resource, const char *text, uint64_t *ret_value, struct error *err)

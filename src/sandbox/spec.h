@@ -13,7 +13,11 @@
 #include "wire/messages.h"
 
 /* Fills what is NULL with the defaults, of those that have one (cpu, memory, disk). */
-void spec_defaults(struct sandbox_resources *resources);
+void spec_defaults(const struct machine *machine, struct sandbox_resources *resources,
+                   struct arena *arena);
+/* A default for a resource, or all of it that the machine has where that is less. NULL stays. */
+const char *spec_at_most(const struct machine *machine, enum resource resource, const char *text,
+                         struct arena *arena);
 
 /* Reads the quantities, or shares of the machine, and checks their bounds: INVALID_QUANTITY names
  * the field. A share that comes to less than the least is the least. What has no default and is not

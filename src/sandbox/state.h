@@ -220,10 +220,7 @@ struct sandboxes {
     struct reaper *reaper;                 /* NULL before everything is recovered */
     struct inspector *inspector;           /* census.c's; the same */
     const struct command_witness *witness; /* NULL: nobody */
-    struct workspace_count *counts;        /* sandboxes of each workspace */
-    sandbox_quota *quota; /* how many a workspace may have; NULL: there is no limit */
-    const void *quota_ctx;
-    port_delivery *deliver_port; /* how monitors tell of ports */
+    port_delivery *deliver_port;           /* how monitors tell of ports */
     void *deliver_ctx;
     ahead_describe *describe_ahead; /* what spares can have running; NULL: nothing */
     unsigned monitors_running;

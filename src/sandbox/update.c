@@ -261,7 +261,7 @@ static int change_limits(struct sandbox *sb, const struct spec_limits *limits, s
         if (co_cond_wait(sb->owner->loop, &sb->changed, WAIT_MS, err) < 0)
             return -1;
     struct admission *admission = &sb->owner->admission;
-    if (check_alive(sb, err) < 0 ||
+    if (check_alive(sb, err) < 0 || admission_check_single(admission, &before, limits, err) < 0 ||
         pools_reserve(sb->owner, &sb->promise, sb->promise.kind, limits, err) < 0)
         return -1;
     mark(sb, true);

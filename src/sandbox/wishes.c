@@ -140,6 +140,7 @@ static int record_wish(struct sandboxes *s, const char *workspace, const char *n
                          sandbox_status_text(sb->status), wish->refusal_text);
     if (wish->goal == GOAL_RUNNING &&
         (check_not_over(sb, err) < 0 || check_copy(sb, err) < 0 ||
+         admission_check_single(&s->admission, NULL, &sb->limits, err) < 0 ||
          pools_reserve(s, &sb->promise, PROMISE_ALL, &sb->limits, err) < 0))
         return -1;
     set_wish(sb, actor, wish);

@@ -25,7 +25,7 @@ def unique(prefix="c"):
 def test_the_answer_is_the_seeds(server, sandbox):
     name = unique()
     answer = sandbox.request("POST", "/clone", {
-        "name": name, "resources": {"cpu": "2000m", "memory": "2Gi", "disk": "20Gi"}})
+        "name": name, "resources": {"cpu": "2000m", "memory": "2Gi", "disk": "15Gi"}})
     made = server.sandbox(name)
     with deleting(made):
         assert answer.status == 202, answer
@@ -33,7 +33,7 @@ def test_the_answer_is_the_seeds(server, sandbox):
         assert set(body) == {"metadata", "spec", "status", "events", "access"}
         assert body["metadata"]["name"] == name and body["metadata"]["workspace"] == "default"
         wanted = {"enabled": True, "image": "host", "resources": {
-            "cpu": "2000m", "memory": "2Gi", "disk": "20Gi"}}
+            "cpu": "2000m", "memory": "2Gi", "disk": "15Gi"}}
         assert {key: body["spec"][key] for key in wanted} == wanted
         assert body["status"] == "creating"
         assert len(body["events"]) == 1

@@ -39,7 +39,8 @@ int v0_limits(struct http_exchange *x, const struct route_params *params, void *
     const struct limits *limits = call->api->limits;
     const struct limits_config *config = limits_of(limits, call->workspace);
     bool counted = limits_counts(limits, call->workspace, http_request(x)->peer);
-    uint32_t in = config == &limits->config ? 0 : config->streams;
+    const uint64_t *quotas = config->quotas.of;
+    uint64_t in = config == &limits->config ? 0 : quotas[QUOTA_STREAMS];
     struct caller caller = record_caller_of(x);
     yyjson_mut_val *root;
     yyjson_mut_doc *doc = api_json_new(http_arena(x), &root);
@@ -52,10 +53,12 @@ int v0_limits(struct http_exchange *x, const struct route_params *params, void *
     yyjson_mut_val *address = yyjson_mut_obj_add_obj(doc, rates, "address");
     yyjson_mut_obj_add_uint(doc, address, "perSecond", config->address.per_second);
     yyjson_mut_obj_add_uint(doc, address, "burst", config->address.burst);
-    add_count(doc, root, "streams", limits_streams_of(limits, caller), config->streams_per_caller);
+    add_count(doc, root, "streams", limits_streams_of(limits, caller),
+              quotas[QUOTA_STREAMS_PER_KEY]);
     add_count(doc, root, "workspaceStreams", limits_streams_in(limits, call->workspace), in);
-    add_count(doc, root, "serverStreams", limits->streams, limits->config.streams);
-    add_count(doc, root, "sandboxes", sandboxes_count(call->api->sandboxes, call->workspace),
-              config->sandboxes);
+    add_count(doc, root, "serverStreams", limits->streams, limits->config.quotas.of[QUOTA_STREAMS]);
+    add_count(doc, root, "sandboxes",
+              sandboxes_quota_used(call->api->sandboxes, call->workspace, QUOTA_SANDBOXES),
+              quotas[QUOTA_SANDBOXES]);
     return api_reply_json(x, 200, doc, err);
 }

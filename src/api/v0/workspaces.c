@@ -11,6 +11,8 @@
 #include "api/call.h"
 #include "api/call_limits.h"
 #include "api/live.h"
+#include "api/quotas_json.h"
+#include "api/record.h"
 #include "auth/workspaces.h"
 #include "base/cleanup.h"
 #include "loop/co.h"
@@ -63,7 +65,14 @@ int v0_workspace_get(struct http_exchange *x, const struct route_params *params,
                      struct error *err)
 {
     const struct api_call *call = ctx;
-    return reply_workspace(x, 200, call, call->workspace, err);
+    struct workspace_info info;
+    if (auth_workspace_get(call->api->auth, call->workspace, http_arena(x), &info, err) < 0)
+        return -1;
+    yyjson_mut_val *root;
+    yyjson_mut_doc *doc = api_json_new(http_arena(x), &root);
+    add_workspace(doc, root, &info);
+    quotas_add(doc, root, call, record_caller_of(x));
+    return api_reply_json(x, 200, doc, err);
 }
 
 int v0_workspace_create(struct http_exchange *x, const struct route_params *params, void *ctx,

@@ -26,9 +26,9 @@ static void test_config(void **state)
     assert_int_equal(c.classes[ROUTE_CLASS_FILES].burst, 3);
     assert_int_equal(c.address.burst, 12);
     assert_true(c.local);
-    assert_int_equal(c.streams, 5);
-    assert_int_equal(c.streams_per_caller, 0);
-    assert_int_equal(c.sandboxes, 2);
+    assert_int_equal(c.quotas.of[QUOTA_STREAMS], 5);
+    assert_int_equal(c.quotas.of[QUOTA_STREAMS_PER_KEY], 0);
+    assert_int_equal(c.quotas.of[QUOTA_SANDBOXES], 2);
 }
 
 static void test_wrong_config(void **state)
@@ -157,9 +157,9 @@ static void test_workspaces(void **state)
     const struct limits_config *blue = limits_of(&limits, "blue");
     assert_int_equal(blue->classes[ROUTE_CLASS_EXEC].burst, 2);
     assert_int_equal(blue->classes[ROUTE_CLASS_READ].per_second, 5);
-    assert_int_equal(blue->streams_per_caller, 3);
-    assert_int_equal(limits_sandboxes_of(&limits, "blue"), 1);
-    assert_int_equal(limits_sandboxes_of(&limits, "red"), 9);
+    assert_int_equal(blue->quotas.of[QUOTA_STREAMS_PER_KEY], 3);
+    assert_int_equal(limits_quotas_of(&limits, "blue")->of[QUOTA_SANDBOXES], 1);
+    assert_int_equal(limits_quotas_of(&limits, "red")->of[QUOTA_SANDBOXES], 9);
     assert_ptr_equal(limits_of(&limits, ""), &limits.config);
 
     struct caller one = caller_in(caller_of_sandbox("one"), "blue");

@@ -27,13 +27,23 @@ static void test_defaults(void **state)
     struct sandbox_resources resources = {.memory = "64Mi"};
     struct spec_limits limits;
     struct error err;
-    spec_defaults(&resources);
+    struct arena *arena = arena_new();
+    spec_defaults(&machine, &resources, arena);
     assert_string_equal(resources.cpu, "1000m");
     assert_string_equal(resources.memory, "64Mi");
     assert_int_equal(spec_limits(&machine, &resources, &limits, &err), 0);
     assert_int_equal(limits.cpu_millis, 1000);
     assert_int_equal(limits.memory_bytes, 64 << 20);
     assert_int_equal(limits.disk_bytes, UINT64_C(10) << 30);
+
+    /* A machine that has less than the usual gives all of it. */
+    struct machine small = machine;
+    small.total[RESOURCE_DISK] = UINT64_C(3) << 30;
+    struct sandbox_resources rest = {NULL};
+    spec_defaults(&small, &rest, arena);
+    assert_string_equal(rest.disk, "3072Mi");
+    assert_string_equal(rest.memory, "1Gi");
+    arena_free(arena);
 }
 
 static void test_bounds(void **state)
