@@ -41,6 +41,13 @@ void history_page_json(struct arena *arena, yyjson_mut_doc *doc, yyjson_mut_val 
         yyjson_mut_obj_add_bool(doc, root, "more", true);
 }
 
+int history_refused(struct http_exchange *x, const struct error *why)
+{
+    if (why->code == ERROR_LIMIT_EXCEEDED)
+        http_set_header(x, "Retry-After", "1");
+    return -1;
+}
+
 void history_diff_json(yyjson_mut_doc *doc, yyjson_mut_val *root, const struct history_diff *diff)
 {
     yyjson_mut_val *files = yyjson_mut_obj_add_obj(doc, root, "diff");

@@ -250,9 +250,14 @@ enum {
     /* History */
     HISTORY_FILE_DEFAULT = 10 << 20, /* the largest file that is kept */
     HISTORY_FILE_MOST = 64 << 20, /* … that a sandbox can ask for: git reads two of them at once */
-    HISTORY_DIFFS_MAX = 4,        /* at a time, of all sandboxes: the others wait */
-    HISTORY_LARGE_FILES = 20 * 1000,     /* from so many on a look takes much memory … */
-    HISTORY_LARGE_MAX = 4,               /* … and so many are taken at a time, of all sandboxes */
+    HISTORY_DIFFS_MAX = 6,        /* at a time, of all sandboxes: the others wait … */
+    HISTORY_LOGS_MAX = 6,         /* the same for lists of commits … */
+    HISTORY_EACH_MAX = 2,         /* … so many of them of one workspace … */
+    HISTORY_QUEUE_MAX = 32,       /* … of which so many may wait */
+    HISTORY_LARGE_FILES = 20 * 1000, /* from so many on a look takes much memory … */
+    HISTORY_LARGE_MAX = 4,      /* … so many are taken at a time, of all sandboxes, and … */
+    HISTORY_LARGE_EACH_MAX = 2, /* … of one workspace */
+    HISTORY_LARGE_QUEUE_MAX = 4096,
     HISTORY_IGNORE_MAX = 100,            /* patterns of one sandbox */
     HISTORY_IGNORE_LEN_MAX = 200,        /* bytes of one */
     HISTORY_IGNORE_BYTES_MAX = 4 * 1024, /* of all */

@@ -32,6 +32,12 @@ int histories_new(struct sandboxes *s, int data_dir_fd, struct error *err)
     h->dir_fd = h->journal.fd = -1;
     s->histories = h;
     h->repository_max = HISTORY_REPOSITORY_MAX;
+    fair_slots_init(&h->diffs, s->loop, "diffs", HISTORY_DIFFS_MAX, HISTORY_EACH_MAX,
+                    HISTORY_QUEUE_MAX);
+    fair_slots_init(&h->logs, s->loop, "lists of commits", HISTORY_LOGS_MAX, HISTORY_EACH_MAX,
+                    HISTORY_QUEUE_MAX);
+    fair_slots_init(&h->large, s->loop, "looks at many files", HISTORY_LARGE_MAX,
+                    HISTORY_LARGE_EACH_MAX, HISTORY_LARGE_QUEUE_MAX);
     h->git.loop = s->loop;
     h->git.workers = workers_new(s->loop, THREADS, err);
     if (h->git.workers == NULL ||
@@ -82,6 +88,7 @@ void histories_start(struct sandboxes *s)
         log_warn("no history of sandboxes' files is kept: %s", s->histories->why_off);
     else if (history_read_journal(s, &err) < 0)
         log_warn("history: %s", err.message);
+    history_measure_all(s);
 }
 
 void histories_free(struct sandboxes *s)
@@ -90,6 +97,9 @@ void histories_free(struct sandboxes *s)
     if (h == NULL)
         return;
     workers_free(h->git.workers);
+    fair_slots_release(&h->diffs);
+    fair_slots_release(&h->logs);
+    fair_slots_release(&h->large);
     journal_close(&h->journal);
     cleanup_fd(&h->dir_fd);
     free(h);
@@ -276,6 +286,7 @@ void history_inherit(struct sandbox *sb, const char *source_id)
     }
     if (history_folder_copy(&all->git, all->dir_fd, source_id, sb->id, &err) < 0)
         log_warn("sandbox %s: it has no history of its source: %s", sb->id, err.message);
+    history_measure(sb);
     if (locked) {
         history_unlock(source);
         sandbox_drop(source);

@@ -635,14 +635,14 @@ int history_commit_files(struct repository *r, const struct history_source *sour
     _cleanup_manifest_ struct manifest before;
     history_manifest_init(&before);
     struct history_committed committed = {0};
-    struct work w = {.r = r,
-                     .source = source,
-                     .request = request,
-                     .now = ret_manifest,
-                     .before = &before,
-                     .ignore = request->ignore.data != NULL ? request->ignore
-                                                            : history_rules_usual.ignore,
-                     .import = {.program = r->git, .repository_fd = r->fd}};
+    struct work w = {
+        .r = r,
+        .source = source,
+        .request = request,
+        .now = ret_manifest,
+        .before = &before,
+        .ignore = request->ignore.data != NULL ? request->ignore : history_rules_usual.ignore,
+        .import = {.program = r->git, .repository_fd = r->fd, .pack_max = request->pack_max}};
     buf_init(&w.held, HELD_MAX + 1);
     int rc = compare_and_commit(&w, arena, &committed, err);
     import_cancel(&w.import);

@@ -25,6 +25,7 @@ struct history_commit_request {
     bool even_empty;     /* a commit, whether something has changed or not */
     uint64_t file_max;   /* larger files are left out */
     struct slice ignore; /* patterns that the source's listing leaves out; NULL: the usual */
+    uint64_t pack_max;   /* bytes that git may add; 0: no limit. More is QUOTA_EXCEEDED */
     uint64_t total_max;  /* all of them together: more is LIMIT_EXCEEDED, and no commit */
     uint64_t created_ns; /* what was last changed before is the image's, and in the first commit */
 };

@@ -17,6 +17,7 @@
 
 #include "base/cleanup.h"
 #include "base/names.h"
+#include "sandbox/history_pack.h"
 #include "sandbox/history_repo.h"
 
 enum { DEPTH_MAX = 8 }; /* git's own are objects/xx/… */
@@ -146,6 +147,22 @@ int history_folder_room(struct git_program *git, int folder_fd, uint64_t bytes, 
 }
 
 /* ---- copying ---- */
+
+uint64_t history_folder_bytes(int histories_fd, const char *id)
+{
+    struct stat st;
+    char path[NAME_MAX];
+    uint64_t bytes = 0;
+    snprintf(path, sizeof(path), "%.200s/repository", id);
+    _cleanup_fd_ int fd =
+        openat(histories_fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    if (fd >= 0)
+        packs_count(fd, &bytes);
+    snprintf(path, sizeof(path), "%.200s/manifest", id);
+    if (fstatat(histories_fd, path, &st, AT_SYMLINK_NOFOLLOW) == 0)
+        bytes += (uint64_t)st.st_size;
+    return bytes;
+}
 
 static int copy_bytes(int from_dir, int to_dir, const char *name)
 {

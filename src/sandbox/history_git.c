@@ -18,6 +18,7 @@
 #include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/pidfd.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -97,6 +98,7 @@ static void start_child(void *arg)
     posix_spawnattr_t attributes;
     sigset_t none, standard;
     sigemptyset(&none);
+    sigaddset(&none, SIGXFSZ); /* a write past a limit is an error that git tells of */
     sigemptyset(&standard);
     sigaddset(&standard, SIGPIPE);
     sigaddset(&standard, SIGTERM);
@@ -105,7 +107,10 @@ static void start_child(void *arg)
     posix_spawnattr_init(&attributes);
     posix_spawnattr_setsigmask(&attributes, &none);
     posix_spawnattr_setsigdefault(&attributes, &standard);
-    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+    /* A process group of its own, so that what it starts can be killed with it. */
+    posix_spawnattr_setpgroup(&attributes, 0);
+    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF |
+                                              POSIX_SPAWN_SETPGROUP);
     posix_spawn_file_actions_addfchdir_np(&actions, s->repository_fd);
     for (int i = 0; i < 3; i++)
         posix_spawn_file_actions_adddup2(&actions, s->fds[i], i);
@@ -185,14 +190,61 @@ int git_start(struct git_program *program, int repository_fd, const char *const 
     *ret_git = (struct git){.loop = program->loop,
                             .workers = program->workers,
                             .patience_ms = PATIENCE_MS,
+                            .started_ms = loop_now(program->loop),
                             .pid = start.pid,
                             .in = in[1],
                             .out = out[0],
                             .messages = messages,
                             .pidfd = pidfd_open(start.pid, 0)};
+    git_allow(ret_git, program->deadline_ms > 0 ? program->deadline_ms : GIT_QUESTION_MS);
     buf_init(&ret_git->pending, BUFFER_MAX);
     buf_init(&ret_git->received, BUFFER_MAX);
     return 0;
+}
+
+/* ---- its deadline ---- */
+
+void git_allow(struct git *git, int64_t deadline_ms)
+{
+    git->deadline_ms = git->started_ms + deadline_ms;
+}
+
+void git_limit_files(struct git *git, uint64_t bytes)
+{
+    const struct rlimit limit = {bytes, bytes};
+    (void)prlimit(git->pid, RLIMIT_FSIZE, &limit, NULL);
+}
+
+/* How long one more wait may take. */
+static int64_t time_left(const struct git *git)
+{
+    int64_t left = git->deadline_ms - loop_now(git->loop);
+    left = left > 0 ? left : 0;
+    return left < git->patience_ms ? left : git->patience_ms;
+}
+
+static void kill_group(const struct git *git)
+{
+    if (git->pid <= 0)
+        return;
+    kill(-git->pid, SIGKILL);
+    kill(git->pid, SIGKILL);
+}
+
+/* A wait has failed: what is over its deadline is ended, and the caller is told so. */
+static int waited_in_vain(struct git *git, struct error *why, struct error *err)
+{
+    if (why->code == ERROR_TIMEOUT) {
+        int64_t ms = loop_now(git->loop) - git->started_ms;
+        kill_group(git);
+        return error_set(err, ERROR_TIMEOUT,
+                         "git was ended: it was not done after %lld s, which is too much for one "
+                         "request",
+                         (long long)((ms + 999) / 1000));
+    }
+    if (err != NULL)
+        *err = *why;
+    return -1;
 }
 
 /* ---- its input ---- */
@@ -203,7 +255,7 @@ static int write_all(struct git *git, const void *data, size_t len, struct error
     struct error why = {0}, words = {0};
     if (git->in < 0)
         return error_set(err, ERROR_INTERNAL, "git: its input was closed");
-    if (net_write(git->loop, git->in, data, len, git->patience_ms, &why) == 0)
+    if (net_write(git->loop, git->in, data, len, time_left(git), &why) == 0)
         return 0;
     if (why.sys == EPIPE || why.sys == ECONNRESET) {
         cleanup_fd(&git->in);
@@ -211,9 +263,7 @@ static int write_all(struct git *git, const void *data, size_t len, struct error
         if (git_finish(git, &words) < 0)
             why = words;
     }
-    if (err != NULL)
-        *err = why;
-    return -1;
+    return waited_in_vain(git, &why, err);
 }
 
 int git_flush(struct git *git, struct error *err)
@@ -259,9 +309,14 @@ static int receive(struct git *git, struct error *err)
     char *to = buf_reserve(&git->received, CHUNK);
     if (to == NULL)
         return buf_check(&git->received, "what git says", err);
-    ssize_t n = net_read(git->loop, git->out, to, CHUNK, git->patience_ms, err);
+    struct error why = {0};
+    if (loop_now(git->loop) >= git->deadline_ms) { /* it may go on talking for ever */
+        error_set(&why, ERROR_TIMEOUT, "its deadline");
+        return waited_in_vain(git, &why, err);
+    }
+    ssize_t n = net_read(git->loop, git->out, to, CHUNK, time_left(git), &why);
     if (n < 0)
-        return -1;
+        return waited_in_vain(git, &why, err);
     buf_commit(&git->received, (size_t)n);
     git->ended = n == 0;
     return 0;
@@ -340,6 +395,7 @@ static int complain(const struct git *git, int status, struct error *err)
     ssize_t n = pread(git->messages, text, sizeof(text) - 1, 0);
     text[n > 0 ? n : 0] = '\0';
     bool full = strstr(text, strerror(ENOSPC)) != NULL || strstr(text, strerror(EDQUOT)) != NULL ||
+                strstr(text, strerror(EFBIG)) != NULL ||
                 strstr(text, "Out of diskspace") != NULL; /* what it says of a short write */
     enum error_code code = full                       ? ERROR_QUOTA_EXCEEDED
                            : is_passing(text, status) ? ERROR_UNAVAILABLE
@@ -361,8 +417,9 @@ int git_finish(struct git *git, struct error *err)
             return -1;
     while (dropped.len > 0);
     /* Without a pidfd (an old kernel) its closed output has to do: nothing of it is left to do. */
-    if (git->pidfd >= 0 && co_wait_fd(git->loop, git->pidfd, EPOLLIN, git->patience_ms, err) < 0)
-        return -1;
+    struct error why = {0};
+    if (git->pidfd >= 0 && co_wait_fd(git->loop, git->pidfd, EPOLLIN, time_left(git), &why) < 0)
+        return waited_in_vain(git, &why, err);
     int status = 0;
     while (waitpid(git->pid, &status, 0) < 0 && errno == EINTR)
         ;
@@ -384,7 +441,7 @@ void git_end(struct git *git)
     if (git->loop == NULL)
         return;
     if (git->pid > 0) {
-        kill(git->pid, SIGKILL);
+        kill_group(git);
         /* One that is in the middle of writing to a slow disk takes its time to die. */
         workers_run(git->workers, reap_on_worker, &git->pid);
     }

@@ -12,6 +12,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 #include "base/buf.h"
@@ -26,6 +27,12 @@ struct git_program {
     struct loop *loop;
     struct workers *workers; /* they start children */
     char path[256];
+    int64_t deadline_ms; /* of a command that only answers a question; 0: GIT_QUESTION_MS */
+};
+
+enum {
+    GIT_QUESTION_MS = 60 * 1000,  /* from its start to its end: a log, a diff, a list … */
+    GIT_LONG_MS = 10 * 60 * 1000, /* … and what writes, packs, or is fed by a sandbox */
 };
 
 /* Looks for git where programs are. FILE_NOT_FOUND says what to install. */
@@ -41,18 +48,26 @@ struct git { /* a child; start from a zeroed struct and git_end() it */
     pid_t pid;   /* 0: none */
     int in, out; /* its stdin and stdout; -1: closed */
     int pidfd;
-    int messages;        /* what it says on stderr */
-    int64_t patience_ms; /* without a byte moving */
-    bool quiet;          /* its end is not worth a word: somebody else has ended it */
-    struct buf pending;  /* to be written */
-    struct buf received; /* read, and not taken yet */
-    size_t taken;        /* … but for so much of it */
-    bool ended;          /* there is no more to read */
+    int messages;                    /* what it says on stderr */
+    int64_t patience_ms;             /* without a byte moving */
+    int64_t started_ms, deadline_ms; /* by the loop's clock */
+    bool quiet;                      /* its end is not worth a word: somebody else has ended it */
+    struct buf pending;              /* to be written */
+    struct buf received;             /* read, and not taken yet */
+    size_t taken;                    /* … but for so much of it */
+    bool ended;                      /* there is no more to read */
 };
 
-/* argv: the command and its arguments, NULL at the end. UNAVAILABLE: it cannot be started now. */
+/* argv: the command and its arguments, NULL at the end. UNAVAILABLE: it cannot be started now. It
+ * has a deadline: past that every call fails with TIMEOUT, and git and its children are killed. */
 int git_start(struct git_program *program, int repository_fd, const char *const argv[],
               struct git *ret_git, struct error *err);
+
+/* It may take longer than a question does. */
+void git_allow(struct git *git, int64_t deadline_ms);
+
+/* No file that it writes grows past that: it fails with QUOTA_EXCEEDED. */
+void git_limit_files(struct git *git, uint64_t bytes);
 
 /* To its stdin: collected, and sent when there is enough, or with git_flush(). */
 int git_put(struct git *git, const void *data, size_t len, struct error *err);

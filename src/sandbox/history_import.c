@@ -22,6 +22,9 @@ static int start(struct import *import, struct error *err)
         return 0;
     if (git_start(import->program, import->repository_fd, argv, &import->git, err) < 0)
         return -1;
+    git_allow(&import->git, GIT_LONG_MS);
+    if (import->pack_max > 0)
+        git_limit_files(&import->git, import->pack_max);
     return git_puts(&import->git, "feature done\n", err);
 }
 

@@ -18,6 +18,7 @@ struct import { /* start from a zeroed struct with the first two set, and import
     struct git git;
     char commit[GIT_NAME_SIZE]; /* the newest one that was written; "": none */
     unsigned marks;
+    uint64_t pack_max; /* bytes of the pack; 0: no limit */
 };
 
 /* A blob of so many bytes, which follow in pieces, then import_blob_end(). */

@@ -64,32 +64,30 @@ struct agent_source {
  * agent that takes its time, and must not hold up everybody else's histories. */
 static int begin_large(struct agent_source *source, struct error *err)
 {
-    struct sandboxes *s = source->sb->owner;
-    struct histories *all = s->histories;
-    int64_t until = loop_now(s->loop) + LARGE_MS;
-    while (all->large >= HISTORY_LARGE_MAX && loop_now(s->loop) < until) {
-        struct error why = {0};
-        if (history_is_going(source->sb))
+    const struct sandbox *sb = source->sb;
+    struct fair_slots *slots = &sb->owner->histories->large;
+    struct error why = {0};
+    int64_t until = loop_now(sb->owner->loop) + LARGE_MS;
+    int rc;
+    while ((rc = fair_slots_take(slots, sb->workspace, LARGE_STEP_MS, &why)) < 0 &&
+           why.code == ERROR_TIMEOUT && loop_now(sb->owner->loop) < until)
+        if (history_is_going(sb))
             return error_set(err, ERROR_UNAVAILABLE, "it is being deleted");
-        if (co_cond_wait(s->loop, &all->large_taken, LARGE_STEP_MS, &why) < 0 &&
-            why.code != ERROR_TIMEOUT) {
-            *err = why;
-            return -1;
-        }
+    if (rc < 0 && why.code != ERROR_TIMEOUT) {
+        *err = why;
+        return -1;
     }
-    all->large++;
+    if (rc < 0)
+        fair_slots_force(slots, sb->workspace);
     source->large = true;
     return 0;
 }
 
 static void end_large(struct agent_source *source)
 {
-    struct histories *all = source->sb->owner->histories;
-    if (!source->large)
-        return;
+    if (source->large)
+        fair_slots_give(&source->sb->owner->histories->large, source->sb->workspace);
     source->large = false;
-    all->large--;
-    co_cond_wake_all(&all->large_taken);
 }
 
 static int visit_counted(void *ctx, const struct history_entry *entry, struct error *err)
@@ -190,7 +188,7 @@ int history_commit_now(struct sandbox *sb, struct repository *r, const char *exe
     const struct history_rules *rules = history_rules_of(sb);
     /* They may be others by the time that this is done. */
     const unsigned rules_number = h->rules;
-    const struct history_commit_request request = {
+    struct history_commit_request request = {
         .execution = execution,
         .message = message,
         .even_empty = even_empty,
@@ -200,7 +198,7 @@ int history_commit_now(struct sandbox *sb, struct repository *r, const char *exe
         .created_ns = (uint64_t)sb->created_ms * 1000000,
     };
     h->settled = false;
-    int rc = history_refuse_large(sb, err);
+    int rc = history_room(sb, &request.pack_max, err);
     if (rc == 0)
         rc = commit_once(sb, r, &request, arena, ret_manifest, ret_committed, err);
     if (rc < 0 && err->code == ERROR_INTERNAL && repository_check(r, NULL) > 0) {
@@ -210,6 +208,8 @@ int history_commit_now(struct sandbox *sb, struct repository *r, const char *exe
         rc = commit_once(sb, r, &request, arena, ret_manifest, ret_committed, err);
     }
     memcpy(h->head, r->head, GIT_NAME_SIZE);
+    if (rc == 0 && ret_committed->made)
+        history_measure(sb);
     if (rc < 0) {
         h->tidied = false; /* a git that was killed leaves what it had written */
         history_failed(sb, err);

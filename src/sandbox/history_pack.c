@@ -17,7 +17,6 @@
 
 enum {
     LARGE = 256 << 20, /* bytes of a repository */
-    PACK_MS = 10 * 60 * 1000,
 };
 
 static const char packs_folder[] = "objects/pack";
@@ -121,7 +120,8 @@ static int pack_objects(struct repository *r, const char *of, const char *withou
     struct slice line;
     if (git_start(r->git, r->fd, argv, &git, err) < 0)
         return -1;
-    git.patience_ms = PACK_MS; /* it says nothing until it is done */
+    git_allow(&git, GIT_LONG_MS);
+    git.patience_ms = GIT_LONG_MS; /* it says nothing until it is done */
     if (git_puts(&git, of, err) < 0 || git_puts(&git, "\n", err) < 0 ||
         (without != NULL && (git_puts(&git, "^", err) < 0 || git_puts(&git, without, err) < 0 ||
                              git_puts(&git, "\n", err) < 0)) ||

@@ -108,6 +108,17 @@ static int tell_first(const struct sandbox *sb, size_t offset, struct arena *are
     return 0;
 }
 
+static int log_in_turn(struct sandbox *sb, struct repository *r, size_t limit, size_t offset,
+                       struct arena *arena, struct history_page *ret_page, struct error *err)
+{
+    struct fair_slots *slots = &sb->owner->histories->logs;
+    if (fair_slots_take(slots, sb->workspace, -1, err) < 0)
+        return -1;
+    int rc = repository_log(r, limit, offset, arena, ret_page, err);
+    fair_slots_give(slots, sb->workspace);
+    return rc;
+}
+
 int history_list(struct sandboxes *s, const char *workspace, const char *name, size_t limit,
                  size_t offset, struct arena *arena, struct history_page *ret_page,
                  struct error *err)
@@ -122,7 +133,7 @@ int history_list(struct sandboxes *s, const char *workspace, const char *name, s
         history_unlock(sb);
         rc = r.head[0] == '\0'
                  ? tell_first(sb, offset, arena, ret_page)
-                 : end_question(sb, repository_log(&r, limit, offset, arena, ret_page, err), err);
+                 : end_question(sb, log_in_turn(sb, &r, limit, offset, arena, ret_page, err), err);
     }
     sandbox_drop(sb);
     return rc;
@@ -174,17 +185,15 @@ static int diff_executions(struct repository *r, const char *from, const char *t
     return 0;
 }
 
-static int diff_in_turn(struct sandboxes *s, struct repository *r, const char *from, const char *to,
-                        struct arena *arena, struct history_diff *ret_diff, struct error *err)
+static int diff_in_turn(struct sandboxes *s, const char *workspace, struct repository *r,
+                        const char *from, const char *to, struct arena *arena,
+                        struct history_diff *ret_diff, struct error *err)
 {
-    struct histories *all = s->histories;
-    while (all->diffs >= HISTORY_DIFFS_MAX)
-        if (co_cond_wait(s->loop, &all->diff_made, -1, err) < 0)
-            return -1;
-    all->diffs++;
+    struct fair_slots *slots = &s->histories->diffs;
+    if (fair_slots_take(slots, workspace, -1, err) < 0)
+        return -1;
     int rc = diff_executions(r, from, to, arena, ret_diff, err);
-    all->diffs--;
-    co_cond_wake_all(&all->diff_made);
+    fair_slots_give(slots, workspace);
     return rc;
 }
 
@@ -202,7 +211,8 @@ int history_diff(struct sandboxes *s, const char *workspace, const char *name, c
     int rc = history_begin_question(sb, &r, err);
     if (rc == 0) {
         history_unlock(sb);
-        rc = end_question(sb, diff_in_turn(s, &r, from, to, arena, ret_diff, err), err);
+        rc = end_question(sb, diff_in_turn(s, sb->workspace, &r, from, to, arena, ret_diff, err),
+                          err);
     }
     sandbox_drop(sb);
     return rc;

@@ -29,9 +29,8 @@ static int end_packing(struct sandbox *sb, struct repository *r, struct packing 
     if (repository_pack_end(r, packing, err) < 0)
         return -1;
     sb->history->packed_bytes = repository_size(r);
-    return sb->history->packed_bytes > sb->owner->histories->repository_max
-               ? repository_forget_half(r, err)
-               : 0;
+    history_measure(sb);
+    return sb->history->packed_bytes > history_bound(sb) ? repository_forget_half(r, err) : 0;
 }
 
 /* Nobody waits for the long part of it: commits are made meanwhile. */
@@ -84,8 +83,8 @@ void history_repack_if_due(struct sandbox *sb)
     struct error err;
     struct sandbox_history *h = sb->history;
     /* One that stayed large when it was packed is packed again when it has grown. */
-    bool large =
-        h->bytes > all->repository_max && h->bytes > h->packed_bytes + all->repository_max / 8;
+    uint64_t bound = history_bound(sb);
+    bool large = h->bytes > bound && h->bytes > h->packed_bytes + bound / 8;
     if ((h->packs < HISTORY_PACKS_MAX && !large) || all->repacking || sb->owner->closing)
         return;
     h->packs = 0;
@@ -97,18 +96,4 @@ void history_repack_if_due(struct sandbox *sb)
         sb->owner->drivers--;
         sandbox_drop(sb);
     }
-}
-
-/* Packing makes it smaller: until then nothing is added. */
-int history_refuse_large(struct sandbox *sb, struct error *err)
-{
-    struct sandbox_history *h = sb->history;
-    uint64_t most = sb->owner->histories->repository_max;
-    /* One commit may be that large by itself: what helps then is the next one. */
-    bool just_packed = h->packed_bytes > 0 && h->bytes <= h->packed_bytes + most / 8;
-    if (h->bytes <= 2 * most || just_packed)
-        return 0;
-    history_repack_if_due(sb);
-    return error_set(err, ERROR_LIMIT_EXCEEDED,
-                     "the history is too large: it goes on when it has been packed");
 }

@@ -91,6 +91,8 @@ int repository_resolve(struct repository *r, const char *execution, char ret_com
 void history_folder_remove(struct git_program *git, int histories_fd, const char *id);
 /* The same, on the thread that calls it. */
 void history_folder_unlink(int histories_fd, const char *id);
+/* What a history takes on the disk: packs and the list of files. */
+uint64_t history_folder_bytes(int histories_fd, const char *id);
 /* QUOTA_EXCEEDED where there is no room for so much more in it. */
 int history_folder_room(struct git_program *git, int folder_fd, uint64_t bytes, struct error *err);
 /* A second one of all of it, by hard links where nothing is ever written in place; it is there

@@ -243,6 +243,7 @@ static int apply(struct sandbox *sb, struct repository *r, struct manifest *now,
     if (history_open_tree(sb, &a.tree, err) < 0)
         return -1;
     int rc = git_start(r->git, r->fd, argv, &a.contents, err);
+    git_allow(&a.contents, GIT_LONG_MS); /* the sandbox takes what it says */
     *ret_begun = rc == 0;
     if (rc == 0)
         rc = give_orders(&a, arena, ret_applied, err);
@@ -285,9 +286,13 @@ static int check_applied(const struct rollback *b, const struct history_applied 
 }
 
 /* What comes back is in the repository: new are trees, and what git does not know of files. */
-static int check_room(struct repository *r, const struct manifest *goal, struct error *err)
+static int check_room(struct sandbox *sb, struct repository *r, const struct manifest *goal,
+                      struct error *err)
 {
-    return history_folder_room(r->git, r->folder_fd, ROOM + goal->count * ROOM_PER_FILE, err);
+    uint64_t needed = ROOM + goal->count * ROOM_PER_FILE, room;
+    if (history_room(sb, &room, err) < 0)
+        return -1;
+    return history_folder_room(r->git, r->folder_fd, needed, err);
 }
 
 /* Its own commit. The files are what they are by now: when it fails they are looked at again, by
@@ -343,7 +348,7 @@ static int go_back(struct rollback *b, struct repository *r, struct error *err)
         b->answer.saved = b->saved;
         history_remember(sb, b->saved, r->head);
     }
-    if (repository_tree(r, commit, &goal, err) < 0 || check_room(r, &goal, err) < 0)
+    if (repository_tree(r, commit, &goal, err) < 0 || check_room(sb, r, &goal, err) < 0)
         return -1;
     bool begun = false;
     int rc = apply(sb, r, &now, &goal, b->arena, &applied, &begun, &why);

@@ -3,6 +3,7 @@
 
 /* What the files of this folder share of histories, and what the rest of it calls. */
 
+#include "sandbox/fair_slots.h"
 #include "sandbox/history.h"
 #include "sandbox/history_commit.h"
 #include "sandbox/history_git.h"
@@ -19,10 +20,9 @@ struct histories {
     char why_off[ERROR_MESSAGE_MAX];
     uint64_t repository_max; /* bytes of one, and of the files that it is of */
     bool repacking;
-    unsigned diffs; /* being made: each may take some hundred MiB */
-    struct co_cond diff_made;
-    unsigned large; /* looks at many files: up to hundreds of MiB each */
-    struct co_cond large_taken;
+    struct fair_slots diffs; /* each may take some hundred MiB */
+    struct fair_slots logs;
+    struct fair_slots large; /* looks at many files: up to hundreds of MiB each */
     struct journal journal;
 };
 
@@ -99,8 +99,16 @@ void history_failed(struct sandbox *sb, const struct error *err);
 
 /* Packs that are many, or too much, are made one, behind everybody's back. */
 void history_repack_if_due(struct sandbox *sb);
-/* LIMIT_EXCEEDED when that has to be done first. */
-int history_refuse_large(struct sandbox *sb, struct error *err);
+/* history_room.c: what a history takes, counted for its sandbox and workspace. */
+void history_count(struct sandbox *sb, uint64_t bytes);
+void history_measure(struct sandbox *sb); /* on a coroutine */
+void history_measure_all(struct sandboxes *s);
+/* How large the repository may be, as things are. */
+uint64_t history_bound(const struct sandbox *sb);
+/* How many bytes one more commit may take: QUOTA_EXCEEDED when a small one does not fit. On a
+ * coroutine. */
+int history_room(struct sandbox *sb, uint64_t *ret_room, struct error *err);
+
 /* Whoever clears the repository up, or away, is alone with it. */
 int history_stop_packer(struct sandbox *sb, struct error *err);
 

@@ -214,6 +214,7 @@ void sandbox_remove(struct sandbox *sb)
     group_leave(sb);
     if (sb->promise.tenant != NULL)
         sb->promise.tenant->sandboxes--;
+    history_count(sb, 0);
     sb->gone = true;
     admission_release(&s->admission, &sb->promise);
     sandbox_life_forget(sb);

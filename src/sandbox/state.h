@@ -114,6 +114,8 @@ struct sandbox {
     struct usage *usage;                 /* metrics.c's; NULL before the first sample */
     struct sandbox_history *history;     /* history.c's; NULL before it is needed */
     struct history_rules *history_rules; /* what it keeps; NULL: the usual */
+    uint64_t history_bytes;              /* of its repository and lists, as last measured */
+    bool history_counted;                /* they were */
     char *history_said;                  /* the same as the list that it came as */
     size_t history_said_len;
     struct tally tally;

@@ -2,8 +2,13 @@
 """Quotas of a workspace: one table of kinds, told by the API, the command line and the docs, and
 held against whatever asks for more."""
 
+import concurrent.futures
+import contextlib
+import os
 import pathlib
 import re
+import signal
+import threading
 
 import pytest
 import yaml
@@ -149,3 +154,125 @@ def test_a_sandbox_is_never_promised_more_than_the_machine(server, space):
     assert create(space, "small").status == 202
     answer = ask(space, "PATCH", "/v0/sandbox/small", {"spec": {"resources": {"memory": int(total["memory"]["total"]) + MIB}}})
     assert answer.status == 409 and answer.error() == "INSUFFICIENT_RESOURCES", answer
+
+
+# ---- histories ----
+
+
+def run(space, name, command):
+    answer = ask(space, "POST", f"/v0/sandbox/{name}/process", {"command": command, "waitForCompletion": True, "timeout": 60})
+    assert answer.status == 200 and answer.json()["exitCode"] == 0, answer
+    return answer.json()["executionId"]
+
+
+def gits_of(server, sandbox_id):
+    """The git processes at work on a sandbox's history."""
+    found = []
+    for proc in pathlib.Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if (proc / "comm").read_text() == "git\n" and os.readlink(proc / "cwd").startswith(f"{server.data}/history/{sandbox_id}/"):
+                found.append(int(proc.name))
+    return found
+
+
+def test_slow_diffs_of_one_workspace_are_its_own_trouble(server_factory):
+    """Diffs that never end take the workspace's slots, then its queue; others are not kept waiting."""
+    server = server_factory()
+    slow, quick = Workspace(server), Workspace(server)
+    ids = {}
+    for space in (slow, quick):
+        assert create(space, "box", resources={**SMALL, "memory": "128Mi", "disk": "256Mi", "cpu": "1"}).status == 202
+        ids[space.name] = (run(space, "box", "seq 1 300000 | shuf > /workspace/a"), run(space, "box", "seq 1 300000 | shuf > /workspace/a"))
+    quick_ids = (run(quick, "box", "echo 1 > /workspace/b"), run(quick, "box", "echo 2 > /workspace/b"))
+    box_id = ask(slow, "GET", "/v0/sandbox/box").json()["metadata"]["id"]
+
+    def diff(space, pair, timeout=120):
+        return server.request("POST", "/v0/sandbox/box/diff", {"fromExecId": pair[0], "toExecId": pair[1]},
+                              {"X-Cella-Workspace": space.name}, timeout=timeout)
+
+    stopped, answers, over = set(), [], threading.Event()
+
+    def keep_stopping():
+        while not over.wait(0.005):
+            for pid in set(gits_of(server, box_id)) - stopped:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGSTOP)
+                    stopped.add(pid)
+
+    stopper = threading.Thread(target=keep_stopping)
+    stopper.start()
+    try:
+        with concurrent.futures.ThreadPoolExecutor(40) as crowd:
+            asked = [crowd.submit(lambda: answers.append(diff(slow, ids[slow.name]))) for _ in range(40)]
+            try:
+                # All have come: the queue is full (or, without quotas, all slots of the server are taken).
+                wait_until(lambda: answers or len(stopped) >= 4, 60, "the slow ones")
+                made = diff(quick, quick_ids, timeout=20)
+                assert made.status == 200 and "-1\n+2" in made.json()["diff"]["b"], made
+                assert ask(quick, "GET", "/v0/sandbox/box/history").status == 200
+                assert ask(slow, "GET", "/v0/sandbox/box").status == 200
+                refusal = answers[0]
+                assert refusal.status == 429 and refusal.error() == "LIMIT_EXCEEDED", refusal
+                assert refusal.headers["Retry-After"] == "1" and slow.name in refusal.text, refusal
+            finally:
+                over.set()
+                stopper.join()
+                server.kill("cellad", sig=signal.SIGKILL)
+            concurrent.futures.wait(asked)
+    finally:
+        over.set()
+        for pid in stopped:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+
+
+def history_bytes(server, sandbox_id):
+    return sum(path.stat().st_size for path in (server.data / "history" / sandbox_id).rglob("*") if path.is_file())
+
+
+def churn(space, name, mib, times):
+    """New content each time, which nothing compresses."""
+    for _ in range(times):
+        run(space, name, f"head -c {mib}M /dev/urandom > /workspace/churn")
+
+
+def make_box(space, disk):
+    answer = create(space, "box", resources={**SMALL, "memory": "256Mi", "disk": disk, "cpu": "1"}, history={"maxFileSize": "64Mi"})
+    assert answer.status == 202, answer
+    run(space, "box", "true")
+    return ask(space, "GET", "/v0/sandbox/box").json()["metadata"]["id"]
+
+
+def test_history_counts_towards_the_disk(server, space):
+    """Content that is written again and again does not pile up outside of the sandbox's disk limit."""
+    box = make_box(space, "64Mi")
+    churn(space, "box", 12, 8)
+    assert ask(space, "GET", "/v0/sandbox/box/history").status in (200, 507)
+
+    def kept():
+        return history_bytes(server, box) + 12 * MIB <= 65 * MIB
+    # Packing, which makes a copy while it lasts, goes on beside.
+    wait_until(kept, 60, lambda: f"{history_bytes(server, box)} bytes of history")
+    used = quotas(space)["history"]["used"]
+    assert 0 < used <= 53 * MIB, used
+    # It goes on: what is written next is in the history.
+    last = run(space, "box", "echo small > /workspace/small; rm -f /workspace/churn")
+    wait_until(lambda: ask(space, "GET", "/v0/sandbox/box/history").json().get("history", [{}])[0].get("id") == last, 60, "the last commit")
+
+
+def test_histories_have_a_quota_of_their_workspace(server, space):
+    limit(space, "history=2Mi")
+    box = make_box(space, "128Mi")
+    first = run(space, "box", "echo 1 > /workspace/a")
+    churn(space, "box", 6, 2)
+    assert history_bytes(server, box) <= 3 * MIB
+    row = quotas(space)["history"]
+    assert row["limit"] == 2 * MIB and 0 < row["used"] <= 2 * MIB, row
+    answer = ask(space, "POST", "/v0/sandbox/box/rollback", {"executionId": first})
+    assert answer.status == 507 and answer.error() == "QUOTA_EXCEEDED", answer
+    # It is no other workspace's trouble, and a larger quota lets it go on.
+    limit(space, "history=64Mi")
+    assert ask(space, "POST", "/v0/sandbox/box/rollback", {"executionId": first}).status == 200
+    assert run(space, "box", "cat /workspace/a")
+    ask(space, "DELETE", "/v0/sandbox/box")
+    wait_until(lambda: quotas(space)["history"]["used"] == 0, 30, "it is given back")

@@ -18,10 +18,11 @@ int aisandbox_history(struct http_exchange *x, const struct route_params *params
     uint64_t limit, offset;
     if (api_query_uint(x, "limit", 1, HISTORY_PAGE_MAX, HISTORY_PAGE_DEFAULT, &limit, err) < 0 ||
         api_query_uint(x, "offset", 0, UINT32_MAX, 0, &offset, err) < 0 ||
-        aisandbox_find(x, call, route_param(params, "name"), &info, err) < 0 ||
-        history_list(call->api->sandboxes, call->workspace, info.id, limit, offset, arena, &page,
-                     err) < 0)
+        aisandbox_find(x, call, route_param(params, "name"), &info, err) < 0)
         return -1;
+    if (history_list(call->api->sandboxes, call->workspace, info.id, limit, offset, arena, &page,
+                     err) < 0)
+        return history_refused(x, err);
     yyjson_mut_val *root;
     yyjson_mut_doc *doc = api_json_new(arena, &root);
     history_page_json(arena, doc, root, &page);
@@ -57,10 +58,11 @@ int aisandbox_diff(struct http_exchange *x, const struct route_params *params, v
     struct history_diff diff;
     struct diff_body body = {0};
     if (read_body(x, diff_fields, ARRAY_LEN(diff_fields), &body, err) < 0 ||
-        aisandbox_find(x, call, route_param(params, "name"), &info, err) < 0 ||
-        history_diff(call->api->sandboxes, call->workspace, info.id, body.from, body.to, arena,
-                     &diff, err) < 0)
+        aisandbox_find(x, call, route_param(params, "name"), &info, err) < 0)
         return -1;
+    if (history_diff(call->api->sandboxes, call->workspace, info.id, body.from, body.to, arena,
+                     &diff, err) < 0)
+        return history_refused(x, err);
     yyjson_mut_val *root;
     yyjson_mut_doc *doc = api_json_new(arena, &root);
     history_diff_json(doc, root, &diff);

@@ -19,10 +19,11 @@ int v0_history_list(struct http_exchange *x, const struct route_params *params, 
     struct history_page page;
     uint64_t limit, offset;
     if (api_query_uint(x, "limit", 1, HISTORY_PAGE_MAX, HISTORY_PAGE_DEFAULT, &limit, err) < 0 ||
-        api_query_uint(x, "offset", 0, INT32_MAX, 0, &offset, err) < 0 ||
-        history_list(call->api->sandboxes, call->workspace, route_param(params, "name"), limit,
-                     offset, arena, &page, err) < 0)
+        api_query_uint(x, "offset", 0, INT32_MAX, 0, &offset, err) < 0)
         return -1;
+    if (history_list(call->api->sandboxes, call->workspace, route_param(params, "name"), limit,
+                     offset, arena, &page, err) < 0)
+        return history_refused(x, err);
     yyjson_mut_val *root;
     yyjson_mut_doc *doc = api_json_new(arena, &root);
     history_page_json(arena, doc, root, &page);
@@ -43,7 +44,7 @@ static int reply_diff(struct http_exchange *x, const struct route_params *params
     struct history_diff diff;
     if (history_diff(call->api->sandboxes, call->workspace, route_param(params, "name"),
                      request->from, request->to, arena, &diff, err) < 0)
-        return -1;
+        return history_refused(x, err);
     yyjson_mut_val *root;
     yyjson_mut_doc *doc = api_json_new(arena, &root);
     yyjson_mut_obj_add_str(doc, root, "fromExecId", diff.from);
