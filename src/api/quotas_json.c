@@ -28,7 +28,7 @@ static uint64_t by_sandboxes(const struct api_call *call, struct caller caller, 
 
 static uint64_t audit_used(const struct api_call *call, struct caller caller, enum quota kind)
 {
-    return 0;
+    return audit_retained(call->api->recorder->audit, call->workspace);
 }
 
 static used_fn *const counters[QUOTA_COUNT] = {

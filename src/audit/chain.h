@@ -55,6 +55,9 @@ bool audit_line_parse(struct slice text, struct audit_line *ret_line);
 /* Whether the line's hash follows from the one before it. Makes it the newest in any case. */
 bool audit_chain_follow(struct audit_chain *chain, const struct audit_line *line);
 
+/* Makes the head a hash over itself and these bytes: for a digest over many lines. */
+void audit_chain_fold(struct audit_chain *chain, struct slice bytes);
+
 void audit_hash_text(const unsigned char hash[AUDIT_HASH_SIZE], char out[AUDIT_HASH_TEXT + 1]);
 bool audit_hash_parse(const char *text, unsigned char ret_hash[AUDIT_HASH_SIZE]);
 

@@ -16,23 +16,29 @@
 
 #include "base/cleanup.h"
 
-#define PREFIX "audit-"
-#define SUFFIX ".jsonl"
+#define CHAIN_PREFIX "audit-"
+#define KEPT_PREFIX  "kept-"
+#define SUFFIX       ".jsonl"
 
-enum { DIGITS = 20, PREFIX_LEN = sizeof(PREFIX) - 1, NAME_LEN = PREFIX_LEN + DIGITS + 6 };
+enum { DIGITS = 20 };
 
 void audit_file_name(uint64_t first, char out[AUDIT_FILE_NAME_SIZE])
 {
-    snprintf(out, AUDIT_FILE_NAME_SIZE, PREFIX "%020" PRIu64 SUFFIX, first);
+    snprintf(out, AUDIT_FILE_NAME_SIZE, CHAIN_PREFIX "%020" PRIu64 SUFFIX, first);
 }
 
-static bool parse_name(const char *name, uint64_t *ret_first)
+void audit_kept_name(uint64_t first, char out[AUDIT_FILE_NAME_SIZE])
 {
-    if (strlen(name) != NAME_LEN || strncmp(name, PREFIX, PREFIX_LEN) != 0 ||
-        strcmp(name + PREFIX_LEN + DIGITS, SUFFIX) != 0 ||
-        strspn(name + PREFIX_LEN, "0123456789") != DIGITS || name[PREFIX_LEN] > '0')
+    snprintf(out, AUDIT_FILE_NAME_SIZE, KEPT_PREFIX "%020" PRIu64 SUFFIX, first);
+}
+
+static bool parse_name(const char *name, const char *prefix, uint64_t *ret_first)
+{
+    size_t len = strlen(prefix);
+    if (strncmp(name, prefix, len) != 0 || strspn(name + len, "0123456789") != DIGITS ||
+        strcmp(name + len + DIGITS, SUFFIX) != 0 || name[len] > '0')
         return false;
-    *ret_first = strtoull(name + PREFIX_LEN, NULL, 10);
+    *ret_first = strtoull(name + len, NULL, 10);
     return *ret_first > 0;
 }
 
@@ -65,7 +71,7 @@ static int add(struct audit_files *files, int dir_fd, const char *name, uint64_t
     return 0;
 }
 
-int audit_files_list(int dir_fd, struct audit_files *ret_files, struct error *err)
+static int list(int dir_fd, const char *prefix, struct audit_files *ret_files, struct error *err)
 {
     struct audit_files files = {0};
     int fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -78,7 +84,7 @@ int audit_files_list(int dir_fd, struct audit_files *ret_files, struct error *er
     }
     for (struct dirent *entry; (entry = readdir(dir)) != NULL;) {
         uint64_t first;
-        if (parse_name(entry->d_name, &first) &&
+        if (parse_name(entry->d_name, prefix, &first) &&
             add(&files, dir_fd, entry->d_name, first, err) < 0) {
             audit_files_release(&files);
             return -1;
@@ -90,21 +96,43 @@ int audit_files_list(int dir_fd, struct audit_files *ret_files, struct error *er
     return 0;
 }
 
+int audit_files_list(int dir_fd, struct audit_files *ret_files, struct error *err)
+{
+    return list(dir_fd, CHAIN_PREFIX, ret_files, err);
+}
+
+int audit_kept_list(int dir_fd, struct audit_files *ret_files, struct error *err)
+{
+    return list(dir_fd, KEPT_PREFIX, ret_files, err);
+}
+
 void audit_files_release(struct audit_files *files)
 {
     free(files->items);
     *files = (struct audit_files){0};
 }
 
-int audit_file_open(int dir_fd, uint64_t first, int *ret_fd, struct error *err)
+static int open_named(int dir_fd, const char *name, int *ret_fd, struct error *err)
 {
-    char name[AUDIT_FILE_NAME_SIZE];
-    audit_file_name(first, name);
     int fd = openat(dir_fd, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0)
         return error_sys(err, "opening %s", name);
     *ret_fd = fd;
     return 0;
+}
+
+int audit_file_open(int dir_fd, uint64_t first, int *ret_fd, struct error *err)
+{
+    char name[AUDIT_FILE_NAME_SIZE];
+    audit_file_name(first, name);
+    return open_named(dir_fd, name, ret_fd, err);
+}
+
+int audit_kept_open(int dir_fd, uint64_t first, int *ret_fd, struct error *err)
+{
+    char name[AUDIT_FILE_NAME_SIZE];
+    audit_kept_name(first, name);
+    return open_named(dir_fd, name, ret_fd, err);
 }
 
 /* --- the head --- */

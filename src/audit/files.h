@@ -32,6 +32,11 @@ struct audit_files {
 int audit_files_list(int dir_fd, struct audit_files *ret_files, struct error *err);
 void audit_files_release(struct audit_files *files);
 void audit_file_name(uint64_t first, char out[AUDIT_FILE_NAME_SIZE]);
+/* Files of lines that outlived theirs, kept-00000000000000000001.jsonl, named after the file that
+ * they come from. */
+int audit_kept_list(int dir_fd, struct audit_files *ret_files, struct error *err);
+void audit_kept_name(uint64_t first, char out[AUDIT_FILE_NAME_SIZE]);
+int audit_kept_open(int dir_fd, uint64_t first, int *ret_fd, struct error *err);
 /* For reading; -1 with FILE_NOT_FOUND when it was removed meanwhile. */
 int audit_file_open(int dir_fd, uint64_t first, int *ret_fd, struct error *err);
 

@@ -207,6 +207,17 @@ struct buf *audit_begin(struct audit *a, const char *event, int64_t unix_ms)
     return begin_line(a, event, unix_ms);
 }
 
+struct buf *audit_begin_own(struct audit *a, const char *event, int64_t unix_ms)
+{
+    return begin_line(a, event, unix_ms);
+}
+
+void audit_set_quota(struct audit *a, audit_quota *quota, const void *ctx)
+{
+    a->quota = quota;
+    a->quota_ctx = ctx;
+}
+
 void audit_skip(struct audit *a)
 {
     a->skipped++;
@@ -233,31 +244,6 @@ void audit_end(struct audit *a)
 
 /* --- rotation --- */
 
-/* Told before it is done: a file that is gone without a line of that was taken away by others. */
-static void prune(struct audit *a, int64_t unix_ms)
-{
-    struct audit_files files;
-    char name[AUDIT_FILE_NAME_SIZE];
-    if (audit_files_list(a->dir_fd, &files, NULL) < 0)
-        return;
-    size_t gone = 0;
-    while (gone + 1 < files.count &&
-           (files.count - gone > a->options.files ||
-            files.items[gone].changed_ms < unix_ms - a->options.keep_ms)) {
-        audit_file_name(files.items[gone].first, name);
-        struct buf *line = begin_line(a, "audit.pruned", unix_ms);
-        audit_add_text(line, "file", slice_of(name), sizeof(name));
-        audit_add_number(line, "through", (int64_t)files.items[gone + 1].first - 1);
-        end_line(a);
-        if (audit_flush(a, NULL) < 0)
-            break;
-        unlinkat(a->dir_fd, name, 0);
-        gone++;
-    }
-    a->counters.files = files.count - gone;
-    audit_files_release(&files);
-}
-
 int audit_rotate(struct audit *a, struct error *err)
 {
     char name[AUDIT_FILE_NAME_SIZE], previous[AUDIT_HASH_TEXT + 1];
@@ -282,7 +268,7 @@ int audit_rotate(struct audit *a, struct error *err)
     end_line(a);
     if (a->chain.seq > 1) /* in a place that whoever can write here cannot change */
         log_info("audit log: line %" PRIu64 " has the hash %s", a->chain.seq - 1, previous);
-    prune(a, unix_ms);
+    audit_prune(a);
     return audit_flush(a, err);
 }
 
@@ -310,7 +296,7 @@ int audit_open(struct loop *loop, int dir_fd, int head_fd, const struct audit_op
         return -1;
     }
     if (!options->off) {
-        prune(a, time_now_ms());
+        audit_prune(a);
         tell(a, "server.started");
         audit_flush(a, NULL);
         keep_head(a);
@@ -333,6 +319,7 @@ void audit_close(struct audit *a)
         close(a->fd);
     }
     audit_chain_release(&a->chain);
+    audit_retained_release(a);
     buf_release(&a->lines);
     free(a);
 }

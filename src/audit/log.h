@@ -62,6 +62,11 @@ struct audit_counters {
 
 struct audit;
 
+/* How many bytes of its lines a workspace keeps when files are pruned for their number; 0: there is
+ * no limit. */
+typedef uint64_t audit_quota(const void *ctx, const char *workspace);
+#define AUDIT_QUOTA_DEFAULT (UINT64_C(64) << 20)
+
 /*
  * Opens the log in dir_fd (borrowed), whose head is in head_fd (borrowed). A last line that was not
  * written whole is cut off, and a line says so; lines that the head knows of and the log does not
@@ -93,6 +98,10 @@ bool audit_spare(struct audit *audit, int64_t unix_ms);
 void audit_skip(struct audit *audit);
 /* -1: not all of it could be written; it is tried again later. */
 int audit_flush(struct audit *audit, struct error *err);
+
+void audit_set_quota(struct audit *audit, audit_quota *quota, const void *ctx);
+/* Bytes of its lines that outlived their files. */
+uint64_t audit_retained(const struct audit *audit, const char *workspace);
 
 const struct audit_options *audit_options_of(const struct audit *audit);
 int audit_dir_fd(const struct audit *audit);

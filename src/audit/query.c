@@ -118,20 +118,38 @@ static int search_file(struct search *s, int fd, struct error *err)
     return 0;
 }
 
-static int search_files(struct search *s, int dir_fd, struct error *err)
+typedef int open_function(int dir_fd, uint64_t first, int *ret_fd, struct error *err);
+
+/* Those that begin before line `end`, from the newest on. */
+static int search_each(struct search *s, int dir_fd, const struct audit_files *files, uint64_t end,
+                       open_function *open_file, struct error *err)
 {
-    struct audit_files files;
-    int rc = audit_files_list(dir_fd, &files, err);
-    if (rc < 0)
-        return -1;
-    for (size_t i = files.count; rc == 0 && i > 0 && !s->over; i--) {
+    int rc = 0;
+    for (size_t i = files->count; rc == 0 && i > 0 && !s->over; i--) {
         _cleanup_fd_ int fd = -1;
-        if (s->query->before != 0 && files.items[i - 1].first >= s->query->before)
+        if (files->items[i - 1].first >= end)
             continue;
-        if (audit_file_open(dir_fd, files.items[i - 1].first, &fd, NULL) == 0)
+        if (open_file(dir_fd, files->items[i - 1].first, &fd, NULL) == 0)
             rc = search_file(s, fd, err);
     }
+    return rc;
+}
+
+/* The chain, and before it what was retained of files that are gone. */
+static int search_files(struct search *s, int dir_fd, struct error *err)
+{
+    struct audit_files files = {0}, kept = {0};
+    uint64_t before = s->query->before != 0 ? s->query->before : UINT64_MAX;
+    int rc = audit_files_list(dir_fd, &files, err) < 0 || audit_kept_list(dir_fd, &kept, err) < 0
+                 ? -1
+                 : 0;
+    if (rc == 0)
+        rc = search_each(s, dir_fd, &files, before, audit_file_open, err);
+    uint64_t oldest = files.count > 0 ? files.items[0].first : UINT64_MAX;
+    if (rc == 0)
+        rc = search_each(s, dir_fd, &kept, oldest < before ? oldest : before, audit_kept_open, err);
     audit_files_release(&files);
+    audit_files_release(&kept);
     return rc;
 }
 

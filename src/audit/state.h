@@ -3,7 +3,18 @@
 
 /* What the files that write the log share. */
 
+#include <uthash.h>
+
 #include "audit/log.h"
+
+/* Lines of a workspace that outlived their files. */
+struct retained {
+    char workspace[64];
+    uint64_t bytes;
+    /* of the file that is being pruned */
+    uint64_t in_file, skip, left_out;
+    UT_hash_handle hh;
+};
 
 struct audit {
     struct loop *loop;
@@ -29,7 +40,20 @@ struct audit {
     void (*tick)(void *ctx);
     void *tick_ctx;
     struct audit_counters counters;
+    audit_quota *quota; /* NULL: AUDIT_QUOTA_DEFAULT */
+    const void *quota_ctx;
+    struct retained *retained; /* by workspace */
+    uint64_t retained_bytes;
+    bool retained_known; /* all files of retained lines were counted */
+    bool pruning, prune_again;
 };
+
+/* A line on the log itself: it is begun whatever the file's size. audit_end() ends it. */
+struct buf *audit_begin_own(struct audit *a, const char *event, int64_t unix_ms);
+
+/* retain.c: has old files go, soon. */
+void audit_prune(struct audit *a);
+void audit_retained_release(struct audit *a);
 
 /* recover.c: finds where the log ends, and opens its last file. */
 int audit_recover(struct audit *a, struct error *err);

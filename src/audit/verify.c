@@ -18,8 +18,18 @@
 
 enum { PIECE = 256 * 1024 };
 
+/* What a line says of the retained lines of a file that is gone. */
+struct attested {
+    uint64_t first;
+    unsigned char hash[AUDIT_HASH_SIZE];
+    bool expired, met;
+};
+
 struct walk {
     struct audit_chain chain;
+    struct audit_chain kept; /* over the retained lines of one file */
+    struct attested *attested;
+    size_t attested_count;
     audit_report *report;
     void *ctx;
     struct audit_summary summary;
@@ -30,6 +40,8 @@ struct walk {
     size_t known_count;
     bool *met; /* which of them */
 };
+
+typedef void line_function(struct walk *w, struct slice text);
 
 static void finding(struct walk *w, bool is_note, uint64_t seq, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
@@ -78,8 +90,47 @@ static bool previous_of(struct slice body, unsigned char ret_hash[AUDIT_HASH_SIZ
            audit_hash_parse(at + sizeof(member) - 1, ret_hash);
 }
 
+static struct attested *find_attested(const struct walk *w, uint64_t first)
+{
+    for (size_t i = w->attested_count; i > 0; i--) /* the newest counts */
+        if (w->attested[i - 1].first == first)
+            return &w->attested[i - 1];
+    return NULL;
+}
+
+static struct attested *add_attested(struct walk *w, uint64_t first)
+{
+    if ((w->attested_count & (w->attested_count - 1)) == 0) { /* a power of two: full */
+        size_t cap = w->attested_count == 0 ? 1 : 2 * w->attested_count;
+        struct attested *items = realloc(w->attested, cap * sizeof(*items));
+        if (items == NULL)
+            abort(); /* a few bytes for each file: nothing sensible can go on */
+        w->attested = items;
+    }
+    w->attested[w->attested_count] = (struct attested){.first = first};
+    return &w->attested[w->attested_count++];
+}
+
+/* Lines on retained lines: that there are some, and that their time is over. */
+static void take_attested(struct walk *w, struct slice body, bool older)
+{
+    static const char member[] = ",\"kept\":\"";
+    const char *at = memmem(body.data, body.len, member, sizeof(member) - 1);
+    unsigned char hash[AUDIT_HASH_SIZE];
+    if (older && find_attested(w, number_in(body, "first")) != NULL)
+        return; /* what is known already was said later */
+    if (is_event(body, "audit.expired")) {
+        add_attested(w, number_in(body, "first"))->expired = true;
+    } else if (is_event(body, "audit.pruned") && at != NULL &&
+               (size_t)(body.data + body.len - at) >= sizeof(member) - 1 + AUDIT_HASH_TEXT &&
+               audit_hash_parse(at + sizeof(member) - 1, hash)) {
+        memcpy(add_attested(w, number_in(body, "first"))->hash, hash, AUDIT_HASH_SIZE);
+    }
+}
+
 static void take_own_events(struct walk *w, const struct audit_line *line)
 {
+    take_attested(w, line->body, false);
     if (is_event(line->body, "audit.pruned")) {
         uint64_t through = number_in(line->body, "through");
         w->pruned = through > w->pruned ? through : w->pruned;
@@ -165,7 +216,7 @@ static void take_line(struct walk *w, struct slice text)
     take_own_events(w, &line);
 }
 
-static int read_lines(struct walk *w, int fd, struct error *err)
+static int read_lines(struct walk *w, int fd, line_function *take, struct error *err)
 {
     _cleanup_buf_ struct buf in = BUF_INIT(2 * PIECE + AUDIT_LINE_MAX);
     for (;;) {
@@ -179,11 +230,11 @@ static int read_lines(struct walk *w, int fd, struct error *err)
         const char *end;
         while ((end = memchr(in.data + at, '\n', in.len - at)) != NULL) {
             size_t len = (size_t)(end - in.data) - at;
-            take_line(w, (struct slice){in.data + at, len});
+            take(w, (struct slice){in.data + at, len});
             at += len + 1;
         }
         if (at == 0 && in.len > AUDIT_LINE_MAX) { /* no line is that long */
-            take_line(w, (struct slice){in.data, in.len});
+            take(w, (struct slice){in.data, in.len});
             at = in.len;
         }
         buf_consume(&in, at);
@@ -212,7 +263,79 @@ static int walk_file(struct walk *w, int dir_fd, struct error *err)
         return -1;
     }
     w->summary.files++;
-    return read_lines(w, fd, err);
+    return read_lines(w, fd, take_line, err);
+}
+
+/* --- retained lines --- */
+
+/* One hash is over all of them, so it is the only one that is looked at. */
+static void take_kept_line(struct walk *w, struct slice text)
+{
+    struct audit_line line;
+    w->line++;
+    audit_chain_fold(&w->kept, text);
+    if (audit_line_parse(text, &line))
+        take_attested(w, line.body, true);
+}
+
+static int walk_kept(struct walk *w, int dir_fd, uint64_t first, struct error *err)
+{
+    static const unsigned char zeros[AUDIT_HASH_SIZE];
+    _cleanup_fd_ int fd = -1;
+    struct error why;
+    const struct attested *attested = find_attested(w, first);
+    size_t index = attested == NULL ? 0 : (size_t)(attested - w->attested);
+    w->line = 0;
+    w->file.first = 0;
+    if (attested == NULL) {
+        finding(w, false, 0,
+                "there are lines of the pruned file of line %" PRIu64
+                " that no line of the log tells of: they were put in",
+                first);
+        return 0;
+    }
+    w->attested[index].met = true;
+    if (audit_kept_open(dir_fd, first, &fd, &why) < 0) {
+        if (why.code == ERROR_FILE_NOT_FOUND) /* by rotation, just now */
+            return 0;
+        *err = why;
+        return -1;
+    }
+    memcpy(w->kept.head, zeros, sizeof(zeros));
+    if (read_lines(w, fd, take_kept_line, err) < 0)
+        return -1;
+    if (!w->attested[index].expired &&
+        memcmp(w->attested[index].hash, w->kept.head, AUDIT_HASH_SIZE) != 0)
+        finding(w, false, first,
+                "the lines that were retained of the file of line %" PRIu64
+                " are not those that were written: their hash is wrong",
+                first);
+    return 0;
+}
+
+/* From the newest on: the line on a file is in the chain, or retained of a newer file. One whose
+ * own file is still there is being made. */
+static int walk_all_kept(struct walk *w, int dir_fd, const struct audit_files *kept,
+                         uint64_t oldest, struct error *err)
+{
+    if (audit_chain_init(&w->kept, err) < 0)
+        return -1;
+    int rc = 0;
+    for (size_t i = kept->count; rc == 0 && i > 0; i--)
+        if (kept->items[i - 1].first < oldest)
+            rc = walk_kept(w, dir_fd, kept->items[i - 1].first, err);
+    audit_chain_release(&w->kept);
+    w->file.first = 0;
+    w->line = 0;
+    for (size_t i = 0; rc == 0 && i < w->attested_count; i++) {
+        const struct attested *a = &w->attested[i];
+        if (find_attested(w, a->first) == a && !a->expired && !a->met && a->first < oldest)
+            finding(w, false, 0,
+                    "the lines that were retained of the file of line %" PRIu64
+                    " are gone, and no line tells of their removal",
+                    a->first);
+    }
+    return rc;
 }
 
 /* --- the log as a whole --- */
@@ -247,10 +370,13 @@ int audit_verify(int dir_fd, const struct audit_head *known, size_t known_count,
                  struct error *err)
 {
     struct walk w = {.report = report, .ctx = ctx, .known = known, .known_count = known_count};
-    struct audit_files files;
+    struct audit_files files = {0}, kept = {0};
     if (audit_chain_init(&w.chain, err) < 0)
         return -1;
+    /* What is retained comes before its file goes, so it is listed last. */
     int rc = audit_files_list(dir_fd, &files, err);
+    if (rc == 0)
+        rc = audit_kept_list(dir_fd, &kept, err);
     _cleanup_free_ bool *met = calloc(known_count + 1, sizeof(*met));
     if (rc == 0 && met == NULL)
         rc = error_sys(err, "verifying the audit log");
@@ -259,13 +385,18 @@ int audit_verify(int dir_fd, const struct audit_head *known, size_t known_count,
         w.file = files.items[i];
         rc = walk_file(&w, dir_fd, err);
     }
+    if (rc == 0)
+        rc = walk_all_kept(&w, dir_fd, &kept, files.count > 0 ? files.items[0].first : UINT64_MAX,
+                           err);
     if (rc == 0) {
         check_ends(&w);
         w.summary.last.seq = w.chain.seq;
         memcpy(w.summary.last.hash, w.chain.head, AUDIT_HASH_SIZE);
         *ret_summary = w.summary;
-        audit_files_release(&files);
     }
+    audit_files_release(&files);
+    audit_files_release(&kept);
+    free(w.attested);
     audit_chain_release(&w.chain);
     return rc;
 }

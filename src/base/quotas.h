@@ -23,7 +23,7 @@
     X(MEMORY, "memory", BYTES, 0, 1, INT64_MAX, "off")                                             \
     X(DISK, "disk", BYTES, 0, 1, INT64_MAX, "off")                                                 \
     X(PROCESSES, "processes", COUNT, 0, 1, INT64_MAX, "off")                                       \
-    X(HISTORY, "history", BYTES, 0, 64 << 10, INT64_MAX, "off")                                     \
+    X(HISTORY, "history", BYTES, 0, 64 << 10, INT64_MAX, "off")                                    \
     X(AUDIT, "audit", BYTES, 64 << 20, 64 << 10, INT64_MAX, "64Mi")
 
 enum quota {

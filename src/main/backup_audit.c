@@ -52,6 +52,22 @@ static int cut_half_line(int dir_fd, const char *name, struct error *err)
     return 0;
 }
 
+/* Lines that outlived their files: such a file is written under another name, and never changed. */
+static int copy_kept(int from_fd, int to_fd, struct error *err)
+{
+    struct audit_files kept;
+    char name[AUDIT_FILE_NAME_SIZE];
+    if (audit_kept_list(from_fd, &kept, err) < 0)
+        return -1;
+    int result = 0;
+    for (size_t i = 0; i < kept.count && result == 0; i++) {
+        audit_kept_name(kept.items[i].first, name);
+        result = tree_copy_file(from_fd, name, to_fd, name, err);
+    }
+    audit_files_release(&kept);
+    return result;
+}
+
 static int copy_file(int from_fd, int to_fd, uint64_t first, bool newest, struct error *err)
 {
     char name[AUDIT_FILE_NAME_SIZE];
@@ -83,6 +99,8 @@ static int copy_files(int from_fd, int to_fd, struct error *err)
     int result = 0;
     for (size_t i = 0; i < files.count && result == 0; i++)
         result = copy_file(from_fd, to_fd, files.items[i].first, i + 1 == files.count, err);
+    if (result == 0)
+        result = copy_kept(from_fd, to_fd, err);
     if (result == 0)
         result = check_same(from_fd, &files, err);
     audit_files_release(&files);

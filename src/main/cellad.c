@@ -375,6 +375,11 @@ static bool has_sandbox(void *ctx, const char *sandbox_id)
     return sandboxes_has(ctx, sandbox_id);
 }
 
+static uint64_t audit_quota_of(const void *ctx, const char *workspace)
+{
+    return limits_quotas_of(ctx, workspace)->of[QUOTA_AUDIT];
+}
+
 static void load_limits(struct cellad *d)
 {
     const struct principal all = {.scopes = SCOPE_ALL};
@@ -412,6 +417,7 @@ static int open_audit(struct cellad *d, struct error *err)
         return -1;
     limits_init(&d->limits, &config);
     load_limits(d);
+    audit_set_quota(d->audit, audit_quota_of, &d->limits);
     sandboxes_set_quotas(d->sandboxes, limits_quotas_of, &d->limits);
     recorder_init(&d->recorder, d->loop, d->audit, &d->limits, d->sandboxes);
     d->api.limits = &d->limits;

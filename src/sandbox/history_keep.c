@@ -213,6 +213,8 @@ int history_commit_now(struct sandbox *sb, struct repository *r, const char *exe
     if (rc < 0) {
         h->tidied = false; /* a git that was killed leaves what it had written */
         history_failed(sb, err);
+        if (err->code == ERROR_QUOTA_EXCEEDED && request.pack_max > 0)
+            history_squeeze(sb);
         return -1;
     }
     meter_count(loop_meters(sb->owner->loop), METER_HISTORY_LOOKED);

@@ -30,7 +30,10 @@ static int end_packing(struct sandbox *sb, struct repository *r, struct packing 
         return -1;
     sb->history->packed_bytes = repository_size(r);
     history_measure(sb);
-    return sb->history->packed_bytes > history_bound(sb) ? repository_forget_half(r, err) : 0;
+    bool squeeze = sb->history->squeeze;
+    sb->history->squeeze = false;
+    return squeeze || sb->history->packed_bytes > history_bound(sb) ? repository_forget_half(r, err)
+                                                                    : 0;
 }
 
 /* Nobody waits for the long part of it: commits are made meanwhile. */
@@ -84,7 +87,7 @@ void history_repack_if_due(struct sandbox *sb)
     struct sandbox_history *h = sb->history;
     /* One that stayed large when it was packed is packed again when it has grown. */
     uint64_t bound = history_bound(sb);
-    bool large = h->bytes > bound && h->bytes > h->packed_bytes + bound / 8;
+    bool large = h->squeeze || (h->bytes > bound && h->bytes > h->packed_bytes + bound / 8);
     if ((h->packs < HISTORY_PACKS_MAX && !large) || all->repacking || sb->owner->closing)
         return;
     h->packs = 0;

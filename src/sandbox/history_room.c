@@ -91,30 +91,30 @@ void history_measure_all(struct sandboxes *s)
 
 /* ---- what may be ---- */
 
-/* A sample that is a while old says enough where there is plenty of room. */
-static uint64_t layer_bytes(struct sandbox *sb, bool fresh)
+static uint64_t layer_bytes(const struct sandbox *sb)
 {
-    bool ignored;
-    if (fresh && sb->status == SANDBOX_RUNNING)
-        (void)metrics_look(sb, &ignored, NULL);
     double disk = sandbox_load(sb).disk;
     return isnan(disk) ? 0 : (uint64_t)disk;
 }
 
+/* What the disk limit leaves beside the files, as of the last sample. */
+static uint64_t disk_left(const struct sandbox *sb)
+{
+    uint64_t limit = sb->limits.disk_bytes, layer = layer_bytes(sb);
+    return limit > layer + FIRST_BYTES ? limit - layer : FIRST_BYTES;
+}
+
 uint64_t history_bound(const struct sandbox *sb)
 {
-    uint64_t most = sb->owner->histories->repository_max, limit = sb->limits.disk_bytes;
-    double disk = sandbox_load(sb).disk;
-    uint64_t layer = isnan(disk) ? 0 : (uint64_t)disk;
-    uint64_t left = limit > layer + FIRST_BYTES ? limit - layer : FIRST_BYTES;
+    uint64_t most = sb->owner->histories->repository_max, left = disk_left(sb);
     return left < most ? left : most;
 }
 
-static int no_room_on_disk(const struct sandbox *sb, uint64_t layer, struct error *err)
+static int no_room_on_disk(const struct sandbox *sb, struct error *err)
 {
     char limit[QUOTA_TEXT_SIZE], files[QUOTA_TEXT_SIZE], history[QUOTA_TEXT_SIZE];
     quota_amount(QUOTA_UNIT_BYTES, sb->limits.disk_bytes, limit);
-    quota_amount(QUOTA_UNIT_BYTES, layer, files);
+    quota_amount(QUOTA_UNIT_BYTES, layer_bytes(sb), files);
     quota_amount(QUOTA_UNIT_BYTES, sb->history_bytes, history);
     return error_set(err, ERROR_QUOTA_EXCEEDED,
                      "the history has no room left in the sandbox's disk limit of %s: its files "
@@ -122,34 +122,59 @@ static int no_room_on_disk(const struct sandbox *sb, uint64_t layer, struct erro
                      limit, files, history);
 }
 
-/* What is left for one more commit; one that was packed may be replaced by a newer one. */
+void history_squeeze(struct sandbox *sb)
+{
+    sb->history->squeeze = sb->history_bytes > history_bound(sb) / 4;
+    history_repack_if_due(sb);
+}
+
+/* One commit may be larger than all that may be kept: what helps then is the next one. */
+static bool is_just_packed(const struct sandbox_history *h, uint64_t bound)
+{
+    return h->packed_bytes > 0 && h->bytes <= h->packed_bytes + bound / 8;
+}
+
+/* What the disk limit leaves for one more commit. An old sample says enough where there is plenty
+ * of room. */
 static int room_on_disk(struct sandbox *sb, uint64_t *ret_room, struct error *err)
 {
-    const struct sandbox_history *h = sb->history;
-    uint64_t limit = sb->limits.disk_bytes, bound = history_bound(sb);
-    if (sb->history_bytes + limit / 8 > bound) {
-        (void)layer_bytes(sb, true);
-        bound = history_bound(sb);
-    }
-    uint64_t room = bound > sb->history_bytes ? bound - sb->history_bytes : 0;
-    bool just_packed = h->packed_bytes > 0 && h->bytes <= h->packed_bytes + bound / 8;
-    if (room < COMMIT_MIN && just_packed)
-        room = bound; /* what packing left: the next commit makes it go */
+    bool ignored;
+    if (sb->history_bytes + sb->limits.disk_bytes / 8 > disk_left(sb) &&
+        sb->status == SANDBOX_RUNNING)
+        (void)metrics_look(sb, &ignored, NULL);
+    uint64_t left = disk_left(sb);
+    uint64_t room = left > sb->history_bytes ? left - sb->history_bytes : 0;
+    if (room < COMMIT_MIN && is_just_packed(sb->history, left))
+        room = left; /* what packing left: the next commit makes it go */
     if (room < COMMIT_MIN) {
-        history_repack_if_due(sb);
-        return no_room_on_disk(sb, layer_bytes(sb, false), err);
+        history_squeeze(sb);
+        return no_room_on_disk(sb, err);
     }
     *ret_room = room;
     return 0;
+}
+
+/* The server's own bound is passed by as much again, until the repository has been packed. */
+static int room_in_size(struct sandbox *sb, uint64_t *ret_room, struct error *err)
+{
+    const struct sandbox_history *h = sb->history;
+    uint64_t most = sb->owner->histories->repository_max;
+    *ret_room = 2 * most;
+    if (h->bytes <= 2 * most || is_just_packed(h, most))
+        return 0;
+    history_repack_if_due(sb);
+    return error_set(err, ERROR_LIMIT_EXCEEDED,
+                     "the history is too large: it goes on when it has been packed");
 }
 
 int history_room(struct sandbox *sb, uint64_t *ret_room, struct error *err)
 {
     const struct tenants *tenants = &sb->owner->admission.tenants;
     const struct tenant *tenant = sb->promise.tenant;
-    uint64_t room = 0;
-    if (room_on_disk(sb, &room, err) < 0)
+    uint64_t room = 0, size = 0;
+    if (room_in_size(sb, &size, err) < 0 || room_on_disk(sb, &room, err) < 0)
         return -1;
+    room = room < size ? room : size;
     uint64_t quota = tenant == NULL ? 0 : tenant_quotas(tenants, tenant->name)->of[QUOTA_HISTORY];
     if (quota > 0) {
         if (tenant_check(tenants, tenant, QUOTA_HISTORY, COMMIT_MIN, err) < 0) {

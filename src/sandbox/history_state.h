@@ -58,6 +58,7 @@ struct sandbox_history {
     uint64_t bytes;        /* of all packs … */
     uint64_t packed_bytes; /* … and of those that were left the last time that they were made one */
     struct co *packer;     /* who does that; NULL: nobody */
+    bool squeeze;          /* a commit had no room: the older half has to go */
     struct execution_list open;  /* executions that nobody waits for */
     struct execution_list ended; /* those that are to be looked into */
     unsigned looked_into; /* of these, the first: they had ended when the present look began */
@@ -105,6 +106,9 @@ void history_measure(struct sandbox *sb); /* on a coroutine */
 void history_measure_all(struct sandboxes *s);
 /* How large the repository may be, as things are. */
 uint64_t history_bound(const struct sandbox *sb);
+/* A commit did not fit into its sandbox's disk limit: the older half of the history goes, unless it
+ * takes little of the limit anyway. */
+void history_squeeze(struct sandbox *sb);
 /* How many bytes one more commit may take: QUOTA_EXCEEDED when a small one does not fit. On a
  * coroutine. */
 int history_room(struct sandbox *sb, uint64_t *ret_room, struct error *err);

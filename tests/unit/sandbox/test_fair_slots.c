@@ -30,7 +30,7 @@ static void take(void *arg)
     struct user *u = arg;
     u->rc = fair_slots_take(u->slots, u->workspace, -1, &u->err);
     if (u->rc == 0)
-        strcat(u->order, u->workspace);
+        u->order[strlen(u->order)] = u->workspace[0];
     u->done = true;
 }
 
