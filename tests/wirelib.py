@@ -58,6 +58,7 @@ MESSAGES = {
                            (4, U64, "pids_max"), (5, U64, "disk_bytes")]),
     "WARDEN_FITS": (27, [(1, STR, "id"), (2, U64, "disk_bytes")]),
     "WARDEN_SOCKET": (112, [(1, STR, "id"), (2, U64, "family")]),
+    "WARDEN_HELPER": (114, [(1, U64, "group"), (2, U64, "part")]),
     "WARDEN_DELEGATE": (113, [(1, STR, "id"), (2, U64, "controller")]),
     "EGRESS_HELLO": (176, [(1, U64, "epoch")]),
     "EGRESS_ABOUT": (177, [(1, U64, "version"), (2, U64, "started_ms"), (3, STR, "resolvers"),

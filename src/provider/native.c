@@ -352,6 +352,17 @@ static int native_dial(struct provider *p, const char *id, uint16_t port, int64_
     return dialer_dial(&n->dialer, id, port, timeout_ms, ret_fd, err);
 }
 
+static int native_helper(struct provider *p, unsigned group, unsigned part, int *ret_fd,
+                         struct error *err)
+{
+    struct native *n = native_of(p);
+    struct channel *channel; /* only to know that the warden is there */
+    const struct warden_helper request = {.group = group, .part = part};
+    if (ready_channel(n, &channel, err) < 0)
+        return -1;
+    return dialer_ask(&n->dialer, &warden_helper_schema, &request, ret_fd, err);
+}
+
 static int native_dial_name(struct provider *p, const char *id, const char *name,
                             int64_t timeout_ms, int *ret_fd, struct error *err)
 {
@@ -439,6 +450,7 @@ static const struct provider_ops native_ops = {
     .connect = native_connect,
     .dial = native_dial,
     .dial_name = native_dial_name,
+    .helper = native_helper,
     .delegate = native_delegate,
     .machine = native_machine,
     .about = native_about,

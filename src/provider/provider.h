@@ -76,6 +76,10 @@ struct provider_ops {
     /* Has a running sandbox's agent be able to limit single commands. What it is to be handed for
      * that is in ret_fds, in the order of AGENT_LIMITS; -1: there is nothing to be handed over. */
     int (*delegate)(struct provider *p, const char *id, int ret_fds[LIMIT_FDS], struct error *err);
+    /* A file that takes the pid of a process which is to be in a group of helpers; see struct
+     * warden_helper. FILE_NOT_FOUND past the last part. */
+    int (*helper)(struct provider *p, unsigned group, unsigned part, int *ret_fd,
+                  struct error *err);
     /* What there is below the sandboxes. Strings are in the arena. */
     int (*machine)(struct provider *p, struct arena *arena, struct warden_machine *ret_machine,
                    struct error *err);

@@ -40,7 +40,7 @@ int histories_new(struct sandboxes *s, int data_dir_fd, struct error *err)
                     HISTORY_LARGE_EACH_MAX, HISTORY_LARGE_QUEUE_MAX);
     h->git.loop = s->loop;
     h->git.workers = workers_new(s->loop, THREADS, err);
-    if (h->git.workers == NULL ||
+    if (h->git.workers == NULL || history_helpers_new(h, err) < 0 ||
         id_folder_open(data_dir_fd, LAYOUT_HISTORY, &h->dir_fd, err) < 0) {
         histories_free(s);
         return -1;
@@ -97,6 +97,7 @@ void histories_free(struct sandboxes *s)
     if (h == NULL)
         return;
     workers_free(h->git.workers);
+    history_helpers_free(h);
     fair_slots_release(&h->diffs);
     fair_slots_release(&h->logs);
     fair_slots_release(&h->large);

@@ -86,9 +86,21 @@ struct start {
     int repository_fd;
     const char *argv[ARGS_MAX];
     int fds[3];
+    const int *groups;
+    size_t group_count;
     pid_t pid;
     int rc;
 };
+
+/* Its workspace's control groups, before it is given any work. One that cannot be joined is no
+ * reason to go without a history. */
+static void join_groups(const struct start *s)
+{
+    char pid[16];
+    int len = snprintf(pid, sizeof(pid), "%d", s->pid);
+    for (size_t i = 0; i < s->group_count; i++)
+        (void)!write(s->groups[i], pid, (size_t)len);
+}
 
 /* On a worker thread. */
 static void start_child(void *arg)
@@ -117,6 +129,8 @@ static void start_child(void *arg)
     posix_spawn_file_actions_addclosefrom_np(&actions, 3);
     s->rc = posix_spawn(&s->pid, s->path, &actions, &attributes, (char *const *)s->argv,
                         (char *const *)environment);
+    if (s->rc == 0)
+        join_groups(s);
     posix_spawnattr_destroy(&attributes);
     posix_spawn_file_actions_destroy(&actions);
 }
@@ -167,7 +181,10 @@ int git_start(struct git_program *program, int repository_fd, const char *const 
               struct git *ret_git, struct error *err)
 {
     int in[2] = {-1, -1}, out[2] = {-1, -1}, messages = -1;
-    struct start start = {.path = program->path, .repository_fd = repository_fd};
+    struct start start = {.path = program->path,
+                          .repository_fd = repository_fd,
+                          .groups = program->groups,
+                          .group_count = program->group_count};
     int rc = fill_arguments(&start, argv, err);
     if (rc == 0)
         rc = open_pipes(in, out, &messages, err);

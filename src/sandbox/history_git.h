@@ -27,6 +27,8 @@ struct git_program {
     struct loop *loop;
     struct workers *workers; /* they start children */
     char path[256];
+    const int *groups; /* that a child joins: files that take its pid … */
+    size_t group_count;
     int64_t deadline_ms; /* of a command that only answers a question; 0: GIT_QUESTION_MS */
 };
 

@@ -27,7 +27,8 @@ int history_open_repository(struct sandbox *sb, struct repository *ret_repositor
     struct sandbox_history *h = sb->history;
     if (!h->tidied && history_stop_packer(sb, err) < 0)
         return -1;
-    if (repository_open(&all->git, all->dir_fd, sb->id, true, !h->tidied, ret_repository, err) < 0)
+    if (repository_open(history_git(sb), all->dir_fd, sb->id, true, !h->tidied, ret_repository,
+                        err) < 0)
         return -1;
     /* A repository without a commit, or one that was open when the machine went down. */
     int torn = ret_repository->fd >= 0 && (!h->tidied || ret_repository->head[0] == '\0')

@@ -42,7 +42,7 @@ static int repack_now(struct sandbox *sb, struct error *err)
     struct histories *all = sb->owner->histories;
     _cleanup_repository_ struct repository r = {.folder_fd = -1, .fd = -1};
     _cleanup_packing_ struct packing packing = PACKING_INIT;
-    if (repository_open(&all->git, all->dir_fd, sb->id, false, false, &r, err) < 0)
+    if (repository_open(history_git(sb), all->dir_fd, sb->id, false, false, &r, err) < 0)
         return -1;
     for (int again = 1; r.fd >= 0 && again > 0;) {
         if (repository_pack(&r, &packing, err) < 0 || history_take(sb, err) < 0)

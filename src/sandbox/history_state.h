@@ -12,9 +12,17 @@
 #include "sandbox/history_tree.h"
 #include "sandbox/state.h"
 
+/* git as it runs for a workspace: in a control group of its own, which few workspaces share. */
+struct helper_group {
+    struct git_program git;
+    bool asked; /* the provider was, for the group's files */
+    int files[HELPER_PARTS_MAX];
+};
+
 /* Everybody's. */
 struct histories {
-    struct git_program git;
+    struct git_program git; /* for what is done for nobody */
+    struct helper_group *groups;
     int dir_fd;
     bool on;
     char why_off[ERROR_MESSAGE_MAX];
@@ -100,6 +108,12 @@ void history_failed(struct sandbox *sb, const struct error *err);
 
 /* Packs that are many, or too much, are made one, behind everybody's back. */
 void history_repack_if_due(struct sandbox *sb);
+/* history_helper.c: git as it runs for a sandbox's workspace. On a coroutine: may wait for the
+ * provider. */
+struct git_program *history_git(struct sandbox *sb);
+int history_helpers_new(struct histories *h, struct error *err);
+void history_helpers_free(struct histories *h);
+
 /* history_room.c: what a history takes, counted for its sandbox and workspace. */
 void history_count(struct sandbox *sb, uint64_t bytes);
 void history_measure(struct sandbox *sb); /* on a coroutine */

@@ -43,6 +43,7 @@ struct tenant *tenant_hold(struct tenants *tenants, const char *workspace)
         if (tenant == NULL)
             abort(); /* a few hundred bytes: nothing sensible can go on */
         snprintf(tenant->name, sizeof(tenant->name), "%s", workspace);
+        tenant->number = tenants->numbers++;
         HASH_ADD_STR(tenants->by_name, name, tenant);
     }
     tenant->refs++;

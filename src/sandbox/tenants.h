@@ -19,6 +19,7 @@
 
 struct tenant {
     char name[NAME_MAX_LEN + 1];
+    unsigned number; /* counts up, from one tenant to the next */
     unsigned refs;
     unsigned sandboxes;
     uint64_t promised[RESOURCE_COUNT];
@@ -31,6 +32,7 @@ typedef const struct quotas *quotas_of(const void *ctx, const char *workspace);
 
 struct tenants {
     struct tenant *by_name;
+    unsigned numbers;  /* that were given */
     quotas_of *quotas; /* NULL: there are no limits */
     const void *quotas_ctx;
 };

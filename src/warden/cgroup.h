@@ -208,6 +208,16 @@ int cgroups_each(const struct cgroups *cgroups, cgroup_fn fn, void *arg, struct 
 typedef void (*cgroup_pid_fn)(pid_t pid, void *arg);
 void cgroup_each_pid(int parent, const char *name, cgroup_pid_fn fn, void *arg);
 
+/* ---- programs of the server's, not in a sandbox (cgroup_helper.c) ---- */
+
+/* See struct warden_helper. The group is made when it is not there. */
+int cgroup_open_helper(const struct cgroups *cgroups, uint64_t group, uint64_t part, int *ret_fd,
+                       struct error *err);
+/* Whether a group has the name of one of these. */
+bool cgroup_is_helper(const char *name);
+/* Ends what is in them, and removes them. */
+void cgroup_remove_helpers(const struct cgroups *cgroups);
+
 /* For the backends. */
 struct cgroup_knob {
     enum cgroup_tree tree;

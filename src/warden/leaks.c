@@ -145,7 +145,7 @@ static int check_group(const char *tree, int parent, const char *id, void *arg)
 {
     struct leaks *leaks = arg;
     char text[256];
-    if (look_up(leaks, id) == RUNNING)
+    if (look_up(leaks, id) == RUNNING || cgroup_is_helper(id))
         return 0;
     snprintf(text, sizeof(text), "%s:%s", tree, id);
     leak(leaks, "cgroup", text);

@@ -26,6 +26,7 @@ union request {
     struct warden_update update;
     struct warden_fits fits;
     struct warden_socket socket;
+    struct warden_helper helper;
     struct warden_delegate delegate;
     struct warden_net_set net_set;
     struct warden_net_admit net_admit;
@@ -287,6 +288,18 @@ static int handle_socket(struct connection *connection, uint32_t id, const union
     return connection_send_fd(connection, &frame, fd, err);
 }
 
+static int handle_helper(struct connection *connection, uint32_t id, const union request *request,
+                         struct error *err)
+{
+    _cleanup_buf_ struct buf frame = BUF_INIT(FRAME_HEADER_SIZE);
+    _cleanup_fd_ int fd = -1;
+    if (cgroup_open_helper(&connection->warden->cgroups, request->helper.group,
+                           request->helper.part, &fd, err) < 0)
+        return -1;
+    wire_encode(&frame, &wire_ok_schema, id, NULL);
+    return connection_send_fd(connection, &frame, fd, err);
+}
+
 static int handle_delegate(struct connection *connection, uint32_t id, const union request *request,
                            struct error *err)
 {
@@ -361,6 +374,7 @@ static const struct {
     {&warden_fits_schema, handle_fits},
     {&warden_stats_schema, handle_stats},
     {&warden_socket_schema, handle_socket},
+    {&warden_helper_schema, handle_helper},
     {&warden_delegate_schema, handle_delegate},
     {&warden_machine_ask_schema, handle_machine},
     {&warden_claim_schema, handle_claim},

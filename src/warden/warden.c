@@ -437,6 +437,7 @@ int warden_shutdown(struct warden *warden, struct error *err)
     source_close(&warden->egress_listener);
     net_close(&warden->net);
     meter_stop(&warden->meter);
+    cgroup_remove_helpers(&warden->cgroups);
     cgroups_remove_parents(&warden->cgroups);
     cgroups_close(&warden->cgroups);
     resctrl_close(&warden->resctrl);

@@ -172,6 +172,11 @@ static const struct wire_field warden_socket_fields[] = {
     U64(2, struct warden_socket, family),
 };
 SCHEMA(warden_socket_schema, WARDEN_SOCKET, struct warden_socket, warden_socket_fields);
+static const struct wire_field warden_helper_fields[] = {
+    U64(1, struct warden_helper, group),
+    U64(2, struct warden_helper, part),
+};
+SCHEMA(warden_helper_schema, WARDEN_HELPER, struct warden_helper, warden_helper_fields);
 
 static const struct wire_field warden_net_set_fields[] = {
     STR_REQUIRED(1, struct warden_net_set, id, ID_MAX),
@@ -827,6 +832,7 @@ const struct wire_schema *const wire_schemas[] = {
     &warden_stats_schema,
     &warden_sample_schema,
     &warden_socket_schema,
+    &warden_helper_schema,
     &warden_delegate_schema,
     &warden_net_set_schema,
     &warden_net_admit_schema,

@@ -108,6 +108,7 @@ enum wire_type {
     AGENT_TERMINAL_CLOSE = 105,  /* struct agent_terminal_ref → WIRE_OK once nothing runs in it */
     AGENT_TERMINAL_HANG_UP = 106, /* → WIRE_OK at once: all sessions are being closed */
     WARDEN_SOCKET = 112, /* struct warden_socket → WIRE_OK, and a descriptor with its first byte */
+    WARDEN_HELPER = 114, /* struct warden_helper → WIRE_OK, and a descriptor with its first byte */
     WARDEN_DELEGATE = 113, /* struct warden_delegate → WIRE_OK, with or without a descriptor */
 
     AGENT_CHANGES = 120, /* struct agent_changes → AGENT_CHANGE …, then WIRE_OK */
@@ -396,6 +397,18 @@ enum { SOCKET_UNIX = 1, SOCKET_IPV4 = 4, SOCKET_IPV6 = 6 };
 struct warden_socket {
     const char *id;
     uint64_t family;
+};
+
+/*
+ * A control group for the programs that cellad runs on behalf of a workspace (git), with limits of
+ * its own. The descriptor is a file that takes the pid of a process that is to be in it; there is
+ * one for each of the machine's hierarchies that limit it (`part` 0, 1 …; past them NOT_FOUND).
+ */
+enum { HELPER_GROUPS = 64, HELPER_PARTS_MAX = 2 };
+
+struct warden_helper {
+    uint64_t group; /* less than HELPER_GROUPS */
+    uint64_t part;
 };
 
 /* Another policy for a sandbox that runs: all of it, in one step. */
@@ -1104,6 +1117,7 @@ extern const struct wire_schema warden_hello_schema, warden_about_schema, warden
     warden_resume_schema, warden_list_schema, warden_entry_schema, warden_exited_schema,
     warden_stats_schema, warden_sample_schema, warden_clone_schema, warden_update_schema,
     warden_fits_schema, warden_machine_ask_schema, warden_machine_schema, warden_claim_schema;
+extern const struct wire_schema warden_helper_schema;
 extern const struct wire_schema warden_socket_schema, warden_delegate_schema, warden_net_set_schema,
     warden_net_admit_schema, warden_net_listen_schema, warden_net_count_schema,
     warden_net_counted_schema;

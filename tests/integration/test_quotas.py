@@ -276,3 +276,29 @@ def test_histories_have_a_quota_of_their_workspace(server, space):
     assert run(space, "box", "cat /workspace/a")
     ask(space, "DELETE", "/v0/sandbox/box")
     wait_until(lambda: quotas(space)["history"]["used"] == 0, 30, "it is given back")
+
+
+def test_git_runs_in_a_control_group_of_its_workspace(server):
+    """Not in the server's own, where a workspace's diffs would use up what everybody needs."""
+    spaces = [Workspace(server), Workspace(server)]
+    groups = []
+    for space in spaces:
+        box = make_box(space, "256Mi")
+        pair = [run(space, "box", "seq 1 300000 | shuf > /workspace/a") for _ in range(2)]
+        with concurrent.futures.ThreadPoolExecutor(1) as asker:
+            asked = asker.submit(ask, space, "POST", "/v0/sandbox/box/diff", {"fromExecId": pair[0], "toExecId": pair[1]})
+
+            def group():
+                if asked.done():  # too quick to be seen: once more
+                    return asked.result() and "missed"
+                for pid in gits_of(server, box):
+                    with contextlib.suppress(OSError):
+                        found = re.findall(r"/cella-[a-z0-9]+/(git-\d+)", pathlib.Path(f"/proc/{pid}/cgroup").read_text())
+                        if found:
+                            return found[0]
+                return None
+            groups.append(wait_until(group, 30, "a git in a group"))
+            assert asked.result().status == 200
+    assert all(group.startswith("git-") for group in groups) and len(set(groups)) == 2, groups
+    for space in spaces:
+        space.delete()
