@@ -117,11 +117,20 @@ static bool was_refused(const struct record *r)
     return r->status == 401 || r->status == 403 || r->status == 429;
 }
 
+static bool removes(const struct record *r)
+{
+    return r->changes && strcmp(r->who.method, "DELETE") == 0;
+}
+
 /* What was run, or changed by somebody who is known, always has its line. There is only so much
  * room for the rest: for all those together whom nobody knows, and for each of the others. */
 static bool has_room(const struct record *r)
 {
     bool known = r->who.key != NULL;
+    if (audit_saves_room(r->recorder->audit) && r->run == NULL && !removes(r)) {
+        audit_skip(r->recorder->audit);
+        return false;
+    }
     if (r->run != NULL || (known && r->changes && !was_refused(r)))
         return true;
     if (!known)
@@ -238,9 +247,18 @@ static const char *target_of(const struct record *r, const struct route_params *
     return target;
 }
 
+/* Removing must work on a full disk: it is what makes room. */
+static int admit_change(struct record *r, struct error *err)
+{
+    if (!r->changes)
+        return 0;
+    return removes(r) ? audit_admit_removal(r->recorder->audit, err)
+                      : audit_admit(r->recorder->audit, err);
+}
+
 static int admit(struct record *r, struct error *err)
 {
-    if (r->changes && audit_admit(r->recorder->audit, err) < 0)
+    if (admit_change(r, err) < 0)
         return -1;
     return limits_admit_address(r->recorder->limits, r->x, err);
 }
@@ -347,7 +365,7 @@ int record_session(struct http_exchange *x, const struct recorded_session *sessi
     if (r == NULL)
         return 0;
     settle_route(r, session->route, session->params);
-    if (r->changes && audit_admit(r->recorder->audit, err) < 0)
+    if (admit_change(r, err) < 0)
         return -1;
     int rc = record_box(x, session->workspace, session->sandbox_id, err);
     r->who.key = "(preview token)";

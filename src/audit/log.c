@@ -45,6 +45,15 @@ static void set_failing(struct audit *a, bool failing, const char *why)
                                    : "requests that change something are refused");
 }
 
+/* How much an earlier process had taken: allocating that again needs no room. */
+static void find_room(struct audit *a)
+{
+    for (uint64_t ahead = AUDIT_ROOM_STEP; a->room <= a->written && ahead >= AUDIT_ROOM_LAST;
+         ahead /= 2)
+        if (fallocate(a->fd, FALLOC_FL_KEEP_SIZE, (off_t)a->written, (off_t)ahead) == 0)
+            a->room = a->written + ahead;
+}
+
 /* Room that was taken is there for lines of requests that were admitted. */
 static void take_room(struct audit *a)
 {
@@ -61,6 +70,7 @@ static void take_room(struct audit *a)
     } else {
         a->low = true;
         set_failing(a, true, strerror(errno));
+        find_room(a);
     }
 }
 
@@ -136,6 +146,18 @@ void audit_set_tick(struct audit *a, void (*tick)(void *ctx), void *ctx)
     a->tick_ctx = ctx;
 }
 
+bool audit_saves_room(const struct audit *a)
+{
+    return a->low && !a->options.off && !a->options.go_on;
+}
+
+int audit_admit_removal(struct audit *a, struct error *err)
+{
+    if (audit_saves_room(a) && a->written + a->lines.len + AUDIT_ROOM_LAST <= a->room)
+        return 0;
+    return audit_admit(a, err);
+}
+
 int audit_admit(struct audit *a, struct error *err)
 {
     if (a->options.off || a->options.go_on || !a->counters.failing)
@@ -195,8 +217,10 @@ static void tell_count(struct audit *a, const char *event, uint64_t *count, int6
 
 struct buf *audit_begin(struct audit *a, const char *event, int64_t unix_ms)
 {
-    if (is_old(a, unix_ms) && !a->counters.failing)
-        audit_rotate(a, NULL); /* if it cannot be done now, then with the next line */
+    /* If it cannot be done now, then with a later line: the old file still has room. */
+    if (is_old(a, unix_ms) && !a->counters.failing && unix_ms >= a->rotate_ms &&
+        audit_rotate(a, NULL) < 0)
+        a->rotate_ms = unix_ms + AUDIT_RETRY_MS;
     if (a->lines.len >= AUDIT_BUFFER_MAX && audit_flush(a, NULL) < 0) {
         a->lost++;
         a->counters.lost++;
@@ -254,6 +278,13 @@ int audit_rotate(struct audit *a, struct error *err)
     int fd = openat(a->dir_fd, name, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (fd < 0)
         return error_sys_as(err, ERROR_AUDIT_UNAVAILABLE, "starting %s", name);
+    if (a->fd >= 0 && fallocate(fd, FALLOC_FL_KEEP_SIZE, 0, AUDIT_ROOM_STEP) < 0 &&
+        (errno == ENOSPC || errno == EDQUOT)) {
+        error_sys_as(err, ERROR_AUDIT_UNAVAILABLE, "starting %s", name);
+        close(fd);
+        unlinkat(a->dir_fd, name, 0);
+        return -1;
+    }
     if (a->fd >= 0) {
         (void)!ftruncate(a->fd, (off_t)a->written); /* gives back the room behind it */
         close(a->fd);

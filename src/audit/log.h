@@ -11,7 +11,8 @@
  * follows within as long.
  *
  * A full disk: room is taken ahead of what is written, so that it is noticed while there is still
- * some; from then on audit_admit() refuses (or not, by the options). What does not fit into the
+ * some; from then on audit_admit() refuses (or not, by the options), and the room that is left is
+ * for removals, which audit_admit_removal() lets through. What does not fit into the
  * buffer either is counted, and the count is written as a line as soon as that is possible.
  */
 
@@ -25,12 +26,13 @@
 
 enum {
     AUDIT_DELAY_MS = 100,
-    AUDIT_BUFFER_MAX = 1 << 20, /* lines that could not be written yet, bytes */
-    AUDIT_ROOM = 256 * 1024,    /* that is there ahead, at least … */
-    AUDIT_ROOM_STEP = 1 << 20,  /* … and is taken at once */
-    AUDIT_RETRY_MS = 1000,      /* between two tries after a failure */
-    AUDIT_SPARE_PER_S = 20,     /* lines on people without a key … */
-    AUDIT_SPARE_AT_ONCE = 2000, /* … of which so many may come together */
+    AUDIT_BUFFER_MAX = 1 << 20,  /* lines that could not be written yet, bytes */
+    AUDIT_ROOM = 256 * 1024,     /* that is there ahead, at least … */
+    AUDIT_ROOM_STEP = 1 << 20,   /* … and is taken at once */
+    AUDIT_ROOM_LAST = 16 * 1024, /* … which nothing but what was admitted may use */
+    AUDIT_RETRY_MS = 1000,       /* between two tries after a failure */
+    AUDIT_SPARE_PER_S = 20,      /* lines on people without a key … */
+    AUDIT_SPARE_AT_ONCE = 2000,  /* … of which so many may come together */
 };
 
 struct audit_options {
@@ -85,6 +87,10 @@ void audit_wake(struct audit *audit);
 
 /* Whether what is to be recorded can be: UNAVAILABLE. */
 int audit_admit(struct audit *audit, struct error *err);
+/* The same for what removes something, and so makes room: it may use the room that is left. */
+int audit_admit_removal(struct audit *audit, struct error *err);
+/* Whether lines on anything else are to be left out (audit_skip()), because of that. */
+bool audit_saves_room(const struct audit *audit);
 
 /* A line of this kind ("event"). NULL: the buffer is full, and the line counts as lost. Nothing may
  * wait until audit_end(). */

@@ -21,14 +21,15 @@ struct audit {
     int dir_fd, head_fd;
     struct audit_options options;
     struct audit_chain chain;
-    struct buf lines; /* sealed, and not written; behind them the one that is being made */
-    size_t start;     /* of that one */
-    int fd;           /* of the file that is written to */
-    uint64_t written; /* bytes in it */
-    uint64_t room;    /* bytes that are taken on the disk for it */
-    bool no_room;     /* the file system takes none ahead */
-    bool low;         /* … or has none left */
-    int64_t born_ms;  /* when the file's first line was written; Unix time */
+    struct buf lines;  /* sealed, and not written; behind them the one that is being made */
+    size_t start;      /* of that one */
+    int fd;            /* of the file that is written to */
+    uint64_t written;  /* bytes in it */
+    uint64_t room;     /* bytes that are taken on the disk for it */
+    bool no_room;      /* the file system takes none ahead */
+    bool low;          /* … or has none left */
+    int64_t born_ms;   /* when the file's first line was written; Unix time */
+    int64_t rotate_ms; /* the next file is not begun before; Unix time */
     uint64_t head_seq;
     int64_t retry_at;                   /* loop's time */
     uint64_t lost;                      /* lines that no line has told of yet */

@@ -6,6 +6,9 @@
  * may be never. So some seconds after something was deleted the log is brought into the database
  * and cut to nothing.
  *
+ * On a full disk the log is kept, because somebody else might take its room: it is cut when there
+ * is some again.
+ *
  * That waits for the disk. It is done by a thread with a connection of its own: changes go on
  * meanwhile (PASSIVE waits for nobody), and what they wait for (TRUNCATE) is short by then.
  */
@@ -36,8 +39,11 @@ static bool cut_log(const char *path)
     if (sqlite3_open_v2(path, &handle, flags, NULL) == SQLITE_OK &&
         sqlite3_busy_timeout(handle, BUSY_MS) == SQLITE_OK &&
         sqlite3_exec(handle, "PRAGMA user_version", NULL, NULL, NULL) == SQLITE_OK) {
+        store_take_room(handle);
         sqlite3_wal_checkpoint_v2(handle, NULL, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
-        busy = sqlite3_wal_checkpoint_v2(handle, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
+        if (store_has_room(path))
+            busy = sqlite3_wal_checkpoint_v2(handle, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
+        store_take_room(handle);
     }
     sqlite3_close(handle);
     return busy == SQLITE_OK;
@@ -69,7 +75,7 @@ static void *forget_run(void *arg)
         pthread_mutex_unlock(&f->mutex);
         bool done = cut_log(f->path);
         pthread_mutex_lock(&f->mutex);
-        f->asked |= !done; /* somebody reads: again after the next pause */
+        f->asked |= !done; /* somebody reads, or no room: again after the next pause */
     }
     pthread_mutex_unlock(&f->mutex);
     return NULL;

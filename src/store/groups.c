@@ -61,6 +61,8 @@ static int put_group(struct sql_db *db, void *arg, struct error *err)
 
 int store_put_group(struct store *store, const struct store_group *row, struct error *err)
 {
+    if (row->ending)
+        return store_change_removal(store, put_group, (void *)row, err);
     return store_change(store, put_group, (void *)row, err);
 }
 
@@ -85,7 +87,7 @@ static int delete_group(struct sql_db *db, void *arg, struct error *err)
 
 int store_delete_group(struct store *store, const char *id, struct error *err)
 {
-    return store_change(store, delete_group, (void *)id, err);
+    return store_change_removal(store, delete_group, (void *)id, err);
 }
 
 /* --- reading --- */

@@ -45,7 +45,7 @@ static int delete_key(struct sql_db *db, void *arg, struct error *err)
 
 int store_delete_key(struct store *store, const char *id, struct error *err)
 {
-    return store_change(store, delete_key, (void *)id, err);
+    return store_change_removal(store, delete_key, (void *)id, err);
 }
 
 struct use {

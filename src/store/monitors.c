@@ -52,7 +52,7 @@ int store_delete_monitor(struct store *store, const char *sandbox_id, uint64_t p
                          struct error *err)
 {
     struct change change = {.sandbox_id = sandbox_id, .pid = pid};
-    return store_change(store, delete_monitor, &change, err);
+    return store_change_removal(store, delete_monitor, &change, err);
 }
 
 static int put_port(struct sql_db *db, void *arg, struct error *err)
@@ -93,7 +93,7 @@ int store_delete_monitor_port(struct store *store, const char *sandbox_id, uint6
                               unsigned port, struct error *err)
 {
     struct change change = {.sandbox_id = sandbox_id, .pid = pid, .port = port};
-    return store_change(store, delete_port, &change, err);
+    return store_change_removal(store, delete_port, &change, err);
 }
 
 /* --- reading --- */

@@ -43,7 +43,7 @@ static int delete_pool(struct sql_db *db, void *arg, struct error *err)
 
 int store_delete_pool(struct store *store, const char *name, struct error *err)
 {
-    return store_change(store, delete_pool, (void *)name, err);
+    return store_change_removal(store, delete_pool, (void *)name, err);
 }
 
 struct spare {
@@ -71,7 +71,7 @@ static int delete_spare(struct sql_db *db, void *arg, struct error *err)
 
 int store_delete_spare(struct store *store, const char *id, struct error *err)
 {
-    return store_change(store, delete_spare, (void *)id, err);
+    return store_change_removal(store, delete_spare, (void *)id, err);
 }
 
 static int clear_spares(struct sql_db *db, void *arg, struct error *err)
@@ -81,7 +81,7 @@ static int clear_spares(struct sql_db *db, void *arg, struct error *err)
 
 int store_clear_spares(struct store *store, struct error *err)
 {
-    return store_change(store, clear_spares, NULL, err);
+    return store_change_removal(store, clear_spares, NULL, err);
 }
 
 /* --- reading --- */

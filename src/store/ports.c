@@ -41,7 +41,7 @@ static int delete_port(struct sql_db *db, void *arg, struct error *err)
 int store_delete_port(struct store *store, const char *sandbox_id, unsigned port, struct error *err)
 {
     struct store_port row = {.sandbox_id = sandbox_id, .port = port};
-    return store_change(store, delete_port, &row, err);
+    return store_change_removal(store, delete_port, &row, err);
 }
 
 /* --- reading --- */

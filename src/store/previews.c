@@ -53,7 +53,7 @@ static int delete_preview(struct sql_db *db, void *arg, struct error *err)
 
 int store_delete_preview(struct store *store, const char *id, struct error *err)
 {
-    return store_change(store, delete_preview, (void *)id, err);
+    return store_change_removal(store, delete_preview, (void *)id, err);
 }
 
 struct token_change {
@@ -103,7 +103,7 @@ int store_delete_preview_token(struct store *store, const char *preview_id, cons
                                struct error *err)
 {
     struct token_change change = {.preview_id = preview_id, .name = name};
-    return store_change(store, delete_token, &change, err);
+    return store_change_removal(store, delete_token, &change, err);
 }
 
 /* --- reading --- */

@@ -123,6 +123,8 @@ int store_put_sandbox(struct store *store, const struct store_sandbox *row,
                       const struct store_event *event, struct error *err)
 {
     struct put put = {row, event};
+    if (strcmp(row->status, "deleting") == 0)
+        return store_change_removal(store, put_sandbox, &put, err);
     return store_change(store, put_sandbox, &put, err);
 }
 
@@ -194,7 +196,7 @@ static int delete_sandbox(struct sql_db *db, void *arg, struct error *err)
 
 int store_delete_sandbox(struct store *store, const char *id, struct error *err)
 {
-    if (store_change(store, delete_sandbox, (void *)id, err) < 0)
+    if (store_change_removal(store, delete_sandbox, (void *)id, err) < 0)
         return -1;
     store_forget(store);
     return 0;

@@ -52,7 +52,7 @@ int store_delete_workspace_secret(struct store *store, const char *workspace, co
                                   struct error *err)
 {
     struct store_workspace_secret row = {.workspace = workspace, .name = name};
-    return store_change(store, delete_secret, &row, err);
+    return store_change_removal(store, delete_secret, &row, err);
 }
 
 struct load_secrets {
@@ -120,7 +120,7 @@ static int delete_ca(struct sql_db *db, void *arg, struct error *err)
 
 int store_delete_sandbox_ca(struct store *store, const char *sandbox_id, struct error *err)
 {
-    return store_change(store, delete_ca, (void *)sandbox_id, err);
+    return store_change_removal(store, delete_ca, (void *)sandbox_id, err);
 }
 
 struct load_cas {

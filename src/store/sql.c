@@ -7,12 +7,16 @@
 
 #include "store/sql.h"
 
+#include <errno.h>
+
 #include "base/cleanup.h"
 
 static const char *const texts[SQL_COUNT] = {
     [SQL_BEGIN] = "BEGIN IMMEDIATE",
     [SQL_COMMIT] = "COMMIT",
     [SQL_ROLLBACK] = "ROLLBACK",
+    [SQL_PAGE_COUNT] = "PRAGMA page_count",
+    [SQL_PAGE_SIZE] = "PRAGMA page_size",
 
     /* Not INSERT OR REPLACE: that would take another sandbox's name, and events with it. */
     [SQL_SANDBOX_PUT] =
@@ -213,8 +217,10 @@ int sql_error(sqlite3 *handle, const char *doing, struct error *err)
     int result = sqlite3_errcode(handle);
     int sys = sqlite3_system_errno(handle);
     enum error_code code = ERROR_INTERNAL;
-    if (result == SQLITE_CANTOPEN && sys != 0)
-        code = error_from_errno(sys);
+    bool full = (result & 0xff) == SQLITE_IOERR &&
+                (sys == ENOSPC || sys == EDQUOT || result == SQLITE_IOERR_SHMSIZE);
+    if ((result == SQLITE_CANTOPEN && sys != 0) || full)
+        code = error_from_errno(full ? ENOSPC : sys);
     for (size_t i = 0; i < ARRAY_LEN(result_rows); i++)
         if (result_rows[i].result == (result & 0xff))
             code = result_rows[i].code;

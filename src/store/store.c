@@ -23,8 +23,9 @@
 enum { BUSY_TIMEOUT_MS = 5000 }; /* another program looks at it: the CLI's doctor, a backup */
 
 /* A checkpoint waits for the disk, and so does the change that it happens to: fewer than by default
- * (every 1000 pages), at the price of a log of 16 MiB. */
-static const char pragmas[] = "PRAGMA wal_autocheckpoint = 4000;"
+ * (every 1000 pages), at the price of a log of 16 MiB (room.c takes it). Its index then still fits
+ * into the 32 KiB that it has from the beginning, which a full disk could not extend. */
+static const char pragmas[] = "PRAGMA wal_autocheckpoint = 3900;"
                               "PRAGMA synchronous = NORMAL;"
                               "PRAGMA foreign_keys = ON;"
                               "PRAGMA secure_delete = ON;"
@@ -82,6 +83,8 @@ int store_open(struct loop *loop, const char *path, bool read_only, struct store
         goto fail;
     if (loop != NULL && (store->workers = workers_new(loop, 1, err)) == NULL)
         goto fail;
+    if (!read_only && loop != NULL)
+        store_take_room(store->db.handle);
     if (!read_only)
         store_forget(store); /* what the last one was killed before */
     *ret_store = store;
@@ -107,15 +110,18 @@ struct change {
     int (*fn)(struct sql_db *db, void *arg, struct error *err);
     void *arg;
     struct error *err;
+    bool removal;
     int result;
 };
 
 static int in_transaction(struct change *c)
 {
     struct sql_db *db = &c->store->db;
+    int64_t pages = 0;
     if (sql_run(db, SQL_BEGIN, NULL, 0, "beginning a transaction", c->err) < 0)
         return -1;
-    if (c->fn(db, c->arg, c->err) < 0 ||
+    if (store_count_pages(db, &pages, c->err) < 0 || c->fn(db, c->arg, c->err) < 0 ||
+        store_check_room(db, pages, c->removal, c->err) < 0 ||
         sql_run(db, SQL_COMMIT, NULL, 0, "committing a transaction", c->err) < 0) {
         /* SQLite may have rolled back by itself (a full disk); that this fails then is no news. */
         sql_run(db, SQL_ROLLBACK, NULL, 0, "", NULL);
@@ -132,21 +138,35 @@ static void make_change(void *arg)
     pthread_mutex_unlock(&c->store->mutex);
 }
 
-int store_change(struct store *store, int (*fn)(struct sql_db *db, void *arg, struct error *err),
-                 void *arg, struct error *err)
+static int run_change(struct change *c)
 {
-    struct change c = {store, fn, arg, err, -1};
+    struct store *store = c->store;
     if (store->workers == NULL || co_self(store->loop) == NULL) {
-        make_change(&c);
-        return c.result;
+        make_change(c);
+        return c->result;
     }
     struct span span;
     uint64_t begun = meter_now();
     span_begin(co_errand(store->loop), &span, "store change");
-    workers_run(store->workers, make_change, &c);
+    workers_run(store->workers, make_change, c);
     meter_took(loop_meters(store->loop), METER_STORE, begun);
-    span_end(co_errand(store->loop), &span, SPAN_INTERNAL, c.result < 0 ? err : NULL, NULL, 0);
-    return c.result;
+    span_end(co_errand(store->loop), &span, SPAN_INTERNAL, c->result < 0 ? c->err : NULL, NULL, 0);
+    return c->result;
+}
+
+int store_change(struct store *store, int (*fn)(struct sql_db *db, void *arg, struct error *err),
+                 void *arg, struct error *err)
+{
+    struct change c = {store, fn, arg, err, .result = -1};
+    return run_change(&c);
+}
+
+int store_change_removal(struct store *store,
+                         int (*fn)(struct sql_db *db, void *arg, struct error *err), void *arg,
+                         struct error *err)
+{
+    struct change c = {store, fn, arg, err, .removal = true, .result = -1};
+    return run_change(&c);
 }
 
 /* SQLite would go on writing to a file that has been removed under it. */

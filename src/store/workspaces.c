@@ -61,7 +61,7 @@ static int delete_workspace(struct sql_db *db, void *arg, struct error *err)
 
 int store_delete_workspace(struct store *store, const char *name, struct error *err)
 {
-    return store_change(store, delete_workspace, (void *)name, err);
+    return store_change_removal(store, delete_workspace, (void *)name, err);
 }
 
 static int set_limits(struct sql_db *db, void *arg, struct error *err)
