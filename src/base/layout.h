@@ -29,9 +29,10 @@
  *     sandboxes/<id> what the warden knows of a sandbox that runs or is being made, to adopt it
  *     router         the network namespace that sandboxes' interfaces end in
  *     server         one line each: pid of the supervisor, of the warden, of cellad, the URL, and
- * the pid of the egress process (0: none) images/        image store; images/host is made at every
- * start volume.img     sparse file holding the btrfs volume, where the folder's own file system is
- * none volume/        mount point of it (or a plain folder on btrfs): one subvolume per sandbox
+ *                    the pid of the egress process (0: none)
+ *   images/        image store; images/host is made at every start
+ *   volume.img     the btrfs volume, where the folder's own file system is none
+ *   volume/        mount point of it (or a plain folder on btrfs): one subvolume per sandbox
  */
 
 #define LAYOUT_LOCK               "lock"

@@ -18,6 +18,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <sys/statvfs.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
@@ -278,9 +279,45 @@ static void check_cores(const char *data, struct finding *f)
 
 /* --- the data folder and its server --- */
 
+enum { DISK_FREE_MIN = 64 << 20 }; /* as /ready has it */
+
+static void check_volume(const char *data, const struct stat *image, bool mounted,
+                         struct finding *f)
+{
+    char path[SETTINGS_PATH_MAX], size[SIZE_TEXT_MAX], taken[SIZE_TEXT_MAX], left[SIZE_TEXT_MAX];
+    struct statvfs volume, disk;
+    uint64_t bytes = (uint64_t)image->st_blocks * 512;
+    snprintf(path, sizeof(path), "%s/" LAYOUT_VOLUME, data);
+    if (statvfs(path, &volume) < 0 || statvfs(data, &disk) < 0)
+        return;
+    uint64_t below = (uint64_t)disk.f_bavail * disk.f_frsize;
+    uint64_t inside = mounted ? (uint64_t)volume.f_bavail * volume.f_frsize : 0;
+    size_text((uint64_t)image->st_size, size);
+    size_text(bytes, taken);
+    size_text(mounted ? inside : below, left);
+    if (mounted && (volume.f_flag & ST_RDONLY)) {
+        finding_set(f, FINDING_MISSING, "the btrfs volume is read-only: nothing can be written");
+        finding_fix(
+            f, "stop the server, run `btrfs check %s/" LAYOUT_VOLUME_IMG "`, start it again", data);
+    } else if (bytes + (1 << 20) < (uint64_t)image->st_size) {
+        finding_set(f, FINDING_WARNING,
+                    "only %s of the %s of " LAYOUT_VOLUME_IMG
+                    " are allocated: when the disk is full, sandboxes get I/O errors",
+                    taken, size);
+        finding_fix(f,
+                    "start the server with enough free space, on a file system with fallocate()");
+    } else if (below < DISK_FREE_MIN) {
+        finding_set(f, FINDING_WARNING, "the disk below the data folder is full");
+        finding_fix(f, "delete files, or sandboxes (`cella sandbox delete` works on a full disk)");
+    } else {
+        finding_set(f, FINDING_OK, "btrfs volume of %s, allocated; %s free %s", size, left,
+                    mounted ? "in it now" : "on its disk; not mounted now");
+    }
+}
+
 static void check_storage(const char *data, struct finding *f)
 {
-    char path[SETTINGS_PATH_MAX], text[SIZE_TEXT_MAX], used[SIZE_TEXT_MAX];
+    char path[SETTINGS_PATH_MAX];
     struct statfs fs;
     struct stat image;
     snprintf(path, sizeof(path), "%s/" LAYOUT_VOLUME, data);
@@ -298,10 +335,7 @@ static void check_storage(const char *data, struct finding *f)
                     btrfs ? "the folder's own btrfs" : "plain folders: quotas are not enforced");
         return;
     }
-    size_text((uint64_t)image.st_size, text);
-    size_text((uint64_t)image.st_blocks * 512, used);
-    finding_set(f, FINDING_OK, "btrfs volume of %s in a file that takes %s%s", text, used,
-                btrfs ? "" : "; not mounted now");
+    check_volume(data, &image, btrfs, f);
 }
 
 static void check_server(const char *data, struct finding *f)

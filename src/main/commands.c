@@ -28,6 +28,8 @@ int warden_command(const struct command_inputs *in, struct command_line *line, s
         {"--user", user, "--user"},
         {"--storage", options->storage, "--storage"},
         {"--volume-size", options->volume_size == NULL ? NULL : volume, "--volume-size"},
+        {"--disk-reserve", options->disk_reserve == NULL ? NULL : options->disk_reserve_text,
+         "--disk-reserve"},
         {"--network", in->network ? "on" : NULL, "--network"},
         {"--egress-fd", in->network ? "4" : NULL, "its socket"},
         {"--egress-user", in->network ? egress : NULL, "--user"},

@@ -140,7 +140,20 @@ int datadir_write(const struct datadir *dir, const char *name, const char *text,
         return error_sys(err, "writing %s/%s", dir->path, name);
     size_t len = strlen(text);
     if (write(fd, text, len) != (ssize_t)len || fsync(fd) < 0 ||
-        renameat(dir->fd, temporary, dir->fd, name) < 0)
+        renameat(dir->fd, temporary, dir->fd, name) < 0) {
+        error_sys(err, "writing %s/%s", dir->path, name);
+        unlinkat(dir->fd, temporary, 0);
+        return -1;
+    }
+    return 0;
+}
+
+int datadir_overwrite(const struct datadir *dir, const char *name, const char *text,
+                      struct error *err)
+{
+    size_t len = strlen(text);
+    _cleanup_fd_ int fd = openat(dir->fd, name, O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
+    if (fd < 0 || pwrite(fd, text, len, 0) != (ssize_t)len || ftruncate(fd, (off_t)len) < 0)
         return error_sys(err, "writing %s/%s", dir->path, name);
     return 0;
 }

@@ -30,3 +30,8 @@ int datadir_read(const struct datadir *dir, const char *name, struct buf *text, 
 /* Replaces a small file in one step. */
 int datadir_write(const struct datadir *dir, const char *name, const char *text, mode_t mode,
                   struct error *err);
+
+/* Writes over a small file that is there, in its own blocks: on a full disk that still works. Who
+ * reads it meanwhile may see a part of each. */
+int datadir_overwrite(const struct datadir *dir, const char *name, const char *text,
+                      struct error *err);

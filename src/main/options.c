@@ -5,6 +5,7 @@
 #include "main/options.h"
 
 #include <arpa/inet.h>
+#include <inttypes.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -78,6 +79,7 @@ static const struct option_place places[] = {
     {"--domain", VALUE, offsetof(struct server_options, domain)},
     {"--ports", VALUE, offsetof(struct server_options, ports)},
     {"--volume-size", VALUE, offsetof(struct server_options, volume_size)},
+    {"--disk-reserve", VALUE, offsetof(struct server_options, disk_reserve)},
     {"--storage", VALUE, offsetof(struct server_options, storage)},
     {"--network", VALUE, offsetof(struct server_options, network)},
     {"--network-range", VALUE, offsetof(struct server_options, network_range)},
@@ -247,6 +249,32 @@ static int check_history(struct server_options *options, struct error *err)
     return 0;
 }
 
+/* A percentage stays one, since the warden knows the disk; whole ones are fine enough. */
+static int check_volume(struct server_options *options, struct error *err)
+{
+    const char *reserve = options->disk_reserve;
+    uint64_t bytes;
+    if (options->volume_size != NULL &&
+        quantity_bytes(options->volume_size, &options->volume_bytes, err) < 0)
+        return error_prefix(err, "--volume-size");
+    if (reserve == NULL)
+        return 0;
+    size_t len = strlen(reserve), digits = strspn(reserve, "0123456789");
+    if (len > 0 && reserve[len - 1] == '%') {
+        if (digits + 1 != len || digits < 1 || digits > 2)
+            return error_set(err, ERROR_INVALID_ARGUMENT,
+                             "--disk-reserve: \"%.40s\" is neither 0%% to 99%%, in whole numbers, "
+                             "nor a number of bytes, as 10G",
+                             reserve);
+        snprintf(options->disk_reserve_text, sizeof(options->disk_reserve_text), "%s", reserve);
+        return 0;
+    }
+    if (quantity_bytes(reserve, &bytes, err) < 0)
+        return error_prefix(err, "--disk-reserve");
+    snprintf(options->disk_reserve_text, sizeof(options->disk_reserve_text), "%" PRIu64, bytes);
+    return 0;
+}
+
 int server_options_parse(int argc, char **argv, struct server_options *ret_options,
                          struct error *err)
 {
@@ -284,9 +312,8 @@ int server_options_parse(int argc, char **argv, struct server_options *ret_optio
         }
         memcpy(at, &argv[i], sizeof(argv[i]));
     }
-    if (options.volume_size != NULL &&
-        quantity_bytes(options.volume_size, &options.volume_bytes, err) < 0)
-        return error_prefix(err, "--volume-size");
+    if (check_volume(&options, err) < 0)
+        return -1;
     if (options.metrics_interval != NULL &&
         (duration_seconds(options.metrics_interval, &interval, err) < 0 || interval < 1 ||
          interval > METRICS_INTERVAL_MAX_S))

@@ -22,8 +22,10 @@ struct server_options {
     const char *domain;         /* of sandboxes' host names; "off": they have none */
     const char *ports;          /* of the host, as api/port_doors.h reads it */
     const char *cors_origin;    /* NULL: every origin, but none with no_auth; "none" */
-    const char *volume_size;    /* as given: "20G"; NULL: the warden's default */
+    const char *volume_size;    /* as given: "20G"; NULL: no limit */
     uint64_t volume_bytes;      /* what that is */
+    const char *disk_reserve;   /* as given: "5%", "10G"; NULL: the warden's default */
+    char disk_reserve_text[24]; /* as the warden reads it */
     const char *storage;        /* auto, btrfs, plain */
     const char *network;        /* on, off */
     const char *network_range;  /* of sandboxes' addresses; NULL: the warden's default */

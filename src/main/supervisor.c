@@ -319,7 +319,10 @@ static void write_server_file(const struct supervisor *s)
     struct error err;
     snprintf(text, sizeof(text), "%d\n%d\n%d\n%s\n%d\n", getpid(), s->warden.pid, s->cellad.pid,
              s->url, s->egress.pid);
-    if (datadir_write(&s->dir, LAYOUT_SERVER, text, 0644, &err) < 0)
+    int r = datadir_write(&s->dir, LAYOUT_SERVER, text, 0644, &err);
+    if (r < 0 && err.code == ERROR_QUOTA_EXCEEDED)
+        r = datadir_overwrite(&s->dir, LAYOUT_SERVER, text, &err);
+    if (r < 0)
         log_warn("%s", err.message);
 }
 

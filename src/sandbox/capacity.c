@@ -36,6 +36,9 @@ static void take(struct sandboxes *s, const struct warden_machine *machine)
     uint64_t total =
         machine->flags & MACHINE_OWN_VOLUME ? machine->disk_total : machine->disk_free + used;
     words->flags = machine->flags;
+    words->disk_below = machine->disk_below;
+    words->disk_reserve = machine->disk_reserve;
+    words->volume_size = machine->volume_size;
     snprintf(words->disk_io, sizeof(words->disk_io), "%s",
              machine->disk_io == NULL ? "" : machine->disk_io);
     snprintf(words->memory_bandwidth, sizeof(words->memory_bandwidth), "%s",

@@ -54,6 +54,25 @@ static void tell_sandboxes(struct sandboxes *s, struct meter_sink *sink)
                 sums.tasks);
 }
 
+static void tell_disk(const struct machine_words *words, struct meter_sink *sink)
+{
+    meter_gauge(sink, "cella_data_disk_free_bytes",
+                "What is free on the disk of the data folder, likewise.",
+                (double)words->disk_below);
+    meter_gauge(sink, "cella_data_disk_reserve_bytes",
+                "What of it the sandboxes' volume leaves free.", (double)words->disk_reserve);
+    meter_gauge(sink, "cella_volume_size_bytes",
+                "Size of the sandboxes' volume, likewise; 0 where they have none.",
+                (double)words->volume_size);
+    meter_gauge(sink, "cella_volume_read_only",
+                "1 when sandboxes' files cannot be written, 0 otherwise.",
+                words->flags & MACHINE_DISK_READ_ONLY ? 1 : 0);
+    meter_gauge(sink, "cella_volume_sparse",
+                "1 when the volume's file is not allocated in full, so that a full disk means "
+                "write errors; 0 otherwise.",
+                words->flags & MACHINE_SPARSE_VOLUME ? 1 : 0);
+}
+
 static void tell_capacity(const struct sandboxes *s, struct meter_sink *sink)
 {
     static const struct {
@@ -77,8 +96,9 @@ static void tell_capacity(const struct sandboxes *s, struct meter_sink *sink)
         sink->number(sink, &(struct meter_label){"resource", rows[i].name}, 1,
                      (double)s->admission.promised[rows[i].resource] / rows[i].unit);
     meter_gauge(sink, "cella_machine_disk_free_bytes",
-                "What is really free below the sandboxes' volume, when it was last looked at.",
+                "What sandboxes can still write, when it was last looked at.",
                 (double)s->admission.disk_free);
+    tell_disk(&s->words, sink);
 }
 
 /* --- pools: POOLS_MAX of them, named by the operator --- */
@@ -133,6 +153,7 @@ static void tell_pools(struct sandboxes *s, struct meter_sink *sink)
 
 void sandboxes_tell(struct sandboxes *s, struct meter_sink *sink)
 {
+    capacity_keep_fresh(s); /* for the next time */
     tell_sandboxes(s, sink);
     tell_capacity(s, sink);
     tell_pools(s, sink);

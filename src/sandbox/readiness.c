@@ -7,10 +7,12 @@
 
 #include "sandbox/readiness.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "base/log.h"
 #include "loop/co.h"
 #include "sandbox/state.h"
@@ -35,6 +37,26 @@ static void describe(char *to, size_t size, int rc, const struct error *err)
     snprintf(to, size, "%s", rc == 0 ? "" : error_name(err->code)); /* strangers read it */
 }
 
+static void describe_disk(const struct sandboxes *s, char *to, size_t size)
+{
+    const struct machine_words *words = &s->words;
+    const struct {
+        uint64_t free;
+        const char *where;
+    } places[] = {{s->admission.disk_free, " for sandboxes"}, {words->disk_below, ""}};
+    bool volume = words->flags & MACHINE_OWN_VOLUME;
+    if (words->flags & MACHINE_DISK_READ_ONLY) {
+        snprintf(to, size, "the sandboxes' files are read-only");
+        return;
+    }
+    for (size_t i = volume ? 0 : 1; i < ARRAY_LEN(places); i++)
+        if (places[i].free < DISK_FREE_MIN) {
+            snprintf(to, size, "only %" PRIu64 " MiB are free%s", places[i].free >> 20,
+                     places[i].where);
+            return;
+        }
+}
+
 static void look(void *arg)
 {
     struct sandboxes *s = arg;
@@ -54,9 +76,8 @@ static void look(void *arg)
     describe(found.warden, sizeof(found.warden), rc, &err);
     if (rc < 0)
         log_warn("not ready: the warden: %s", err.message);
-    else if (s->admission.disk_free < DISK_FREE_MIN)
-        snprintf(found.disk, sizeof(found.disk), "only %llu MiB are free",
-                 (unsigned long long)(s->admission.disk_free >> 20));
+    else
+        describe_disk(s, found.disk, sizeof(found.disk));
     probe->found = found;
     probe->looking = false;
     probe->looked = true;

@@ -187,7 +187,8 @@ struct group {
 
 /* What the warden last said about the machine. */
 struct machine_words {
-    uint64_t flags; /* enum machine_flags */
+    uint64_t flags;                                 /* enum machine_flags */
+    uint64_t disk_below, disk_reserve, volume_size; /* as in struct warden_machine */
     char storage[128], disk_io[256], memory_bandwidth[256];
     int64_t looked_ms;
     bool looking;

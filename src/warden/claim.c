@@ -151,5 +151,6 @@ int sandbox_claim(struct warden *warden, const struct plan *plan, struct error *
     if (!sandbox->spare && !had)
         return error_set(err, ERROR_NOT_RUNNING, "the sandbox is no spare one");
     sandbox->spare = false;
+    volume_keeper_wake(warden);
     return 0;
 }

@@ -93,3 +93,12 @@ int loopdev_each(const char *file, loopdev_fn fn, void *arg, struct error *err)
         return errno == ENOENT ? 0 : error_sys(err, "looking for %s", file);
     return dir_each(AT_FDCWD, "/sys/block", visit, &search, err);
 }
+
+int loopdev_refuse_discard(const char *path, struct error *err)
+{
+    char knob[LOOP_PATH_SIZE + 48];
+    const char *name = strrchr(path, '/');
+    snprintf(knob, sizeof(knob), "/sys/block/%s/queue/discard_max_bytes",
+             name == NULL ? path : name + 1);
+    return file_write_at(AT_FDCWD, knob, "0", err);
+}

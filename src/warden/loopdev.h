@@ -18,3 +18,7 @@ int loopdev_attach(const char *file, char ret_path[LOOP_PATH_SIZE], int *ret_fd,
  * another's a moment later. */
 typedef int (*loopdev_fn)(const char *path, int fd, void *arg);
 int loopdev_each(const char *file, loopdev_fn fn, void *arg, struct error *err);
+
+/* Makes the device refuse discard, which would punch holes into its file: blocks that the file
+ * gives back may be somebody else's when they are needed again. */
+int loopdev_refuse_discard(const char *path, struct error *err);

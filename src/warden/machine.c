@@ -1,45 +1,41 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * What there is below the sandboxes, for whoever promises it. A volume in a sparse file is as big
- * as somebody said and holds as much as the file system below it has room for, whichever is less.
+ * What there is below the sandboxes, for whoever promises it: what the volume holds, and what it
+ * may still grow by.
  */
 
 #include <fcntl.h>
 #include <stdio.h>
-#include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/sysmacros.h>
 
-#include "base/layout.h"
 #include "warden/warden.h"
 
-enum { BLOCK = 512 }; /* what st_blocks counts in */
-
-static uint64_t at_most(uint64_t value, uint64_t most)
-{
-    return value < most ? value : most;
-}
-
-static void measure_disk(const struct warden *warden, struct warden_machine *machine)
+static void measure_disk(struct warden *warden, struct warden_machine *machine)
 {
     struct statvfs below, volume;
-    struct stat file;
+    const struct volume_state *state = &warden->volume.state;
     if (fstatvfs(warden->data_fd, &below) < 0)
         return;
-    uint64_t left = below.f_bavail * below.f_frsize;
+    uint64_t left = (uint64_t)below.f_bavail * below.f_frsize;
+    machine->disk_below = left;
     machine->disk_free = left;
     machine->disk_total = left;
-    if (!warden->storage.mounted || fstatvfs(warden->storage.fd, &volume) < 0 ||
-        fstatat(warden->data_fd, LAYOUT_VOLUME_IMG, &file, AT_SYMLINK_NOFOLLOW) < 0)
+    if (fstatvfs(warden->storage.fd, &volume) == 0 && volume.f_flag & ST_RDONLY)
+        machine->flags |= MACHINE_DISK_READ_ONLY;
+    volume_keeper_look(warden);
+    if (!warden->storage.mounted || !warden->volume.known)
         return;
-    uint64_t size = volume.f_blocks * volume.f_frsize;
-    uint64_t taken = (uint64_t)file.st_blocks * BLOCK; /* of the file system below */
-    machine->disk_used = (volume.f_blocks - volume.f_bfree) * volume.f_frsize;
-    machine->disk_total = at_most(size, taken + left);
-    uint64_t slack = taken > machine->disk_used ? taken - machine->disk_used : 0;
-    machine->disk_free = at_most(volume.f_bavail * volume.f_frsize, left + slack);
+    uint64_t more = volume_growable(state);
+    machine->disk_used = state->used;
+    machine->disk_total = state->size + more;
+    machine->disk_free = state->free + more;
+    machine->volume_size = state->size;
+    machine->disk_reserve = state->reserve;
     machine->flags |= MACHINE_OWN_VOLUME;
+    if (warden->storage.sparse)
+        machine->flags |= MACHINE_SPARSE_VOLUME;
 }
 
 static void describe_io(const struct warden *warden, char *text, size_t size,
@@ -66,7 +62,7 @@ static void describe_io(const struct warden *warden, char *text, size_t size,
 
 void machine_answer(struct connection *connection, uint32_t id)
 {
-    const struct warden *warden = connection->warden;
+    struct warden *warden = connection->warden;
     char io[256], six[SIX_WHY_MAX];
     struct warden_machine machine = {.disk_io = io};
     measure_disk(warden, &machine);

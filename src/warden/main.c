@@ -70,6 +70,11 @@ static int take_volume_size(struct arguments *arguments, const char *value)
     return *value < '0' || *value > '9' || *end != '\0' || errno != 0 ? -1 : 0;
 }
 
+static int take_reserve(struct arguments *arguments, const char *value)
+{
+    return volume_reserve_parse(value, &arguments->options.reserve) ? 0 : -1;
+}
+
 static int take_storage(struct arguments *arguments, const char *value)
 {
     return storage_kind_parse(value, &arguments->options.storage) ? 0 : -1;
@@ -174,7 +179,9 @@ static const struct option_row {
     {"--listen-fd", "FD", take_listen_fd, "a listening unix socket to serve"},
     {"--agent", "FILE", take_agent, "the agent's program"},
     {"--user", "UID:GID", take_user, "who may connect, besides root"},
-    {"--volume-size", "BYTES", take_volume_size, "of a new volume; default: 80 % of what is free"},
+    {"--volume-size", "BYTES", take_volume_size, "that the volume may grow to; default: no limit"},
+    {"--disk-reserve", "PERCENT%|BYTES", take_reserve,
+     "that the volume leaves free on the disk; default: 5%"},
     {"--storage", "auto|btrfs|plain", take_storage, "where writable layers live"},
     {"--network", "on|off", take_network, "whether sandboxes can have one; default: off"},
     {"--network-range", "CIDR", take_network_range,
@@ -270,6 +277,7 @@ int main(int argc, char **argv)
     struct arguments arguments = {
         .options = {
             .listen_fd = -1,
+            .reserve = {.percent = VOLUME_RESERVE_PERCENT},
             .net = {.listen_fd = -1,
                     .router = {.range = NET_DEFAULT_RANGE, .opened = "", .resolvers = ""}}}};
     log_init("warden", LOG_LEVEL_INFO);

@@ -136,6 +136,7 @@ static int go_on(struct sandbox *sandbox, struct error *err)
     }
     reclaim_stop(sandbox);
     cgroup_thaw(&sandbox->warden->cgroups, sandbox->id);
+    volume_keeper_wake(sandbox->warden);
     return 0;
 }
 

@@ -79,9 +79,12 @@ static void use_plain(struct storage *storage)
 }
 
 static int use_loop_volume(struct storage *storage, const char *file, const char *volume,
-                           uint64_t size, struct error *err)
+                           uint64_t max, struct error *err)
 {
-    if (!is_mount_point(storage->data, volume) && volume_mount(file, volume, size, err) < 0)
+    bool mounted = is_mount_point(storage->data, volume);
+    if (!mounted && volume_mount(file, volume, max, err) < 0)
+        return -1;
+    if (mounted && volume_stop_discard(file, err) < 0)
         return -1;
     storage->backend = &storage_btrfs;
     storage->mounted = true;
@@ -89,7 +92,7 @@ static int use_loop_volume(struct storage *storage, const char *file, const char
 }
 
 int storage_mount(struct storage *storage, const char *data, enum storage_kind kind,
-                  uint64_t volume_size, struct error *err)
+                  uint64_t volume_max, struct error *err)
 {
     char volume[PATH_MAX], file[PATH_MAX];
     *storage = (struct storage){.data = data, .fd = -1};
@@ -115,7 +118,7 @@ int storage_mount(struct storage *storage, const char *data, enum storage_kind k
         return 0;
     }
     struct error failure;
-    if (use_loop_volume(storage, file, volume, volume_size, &failure) == 0)
+    if (use_loop_volume(storage, file, volume, volume_max, &failure) == 0)
         return 0;
     if (kind == STORAGE_AUTO && failure.code == ERROR_UNAVAILABLE && !has_file) {
         log_warn("no btrfs volume (%s): quotas of sandboxes are not enforced", failure.message);
@@ -231,6 +234,9 @@ int storage_detach(const struct storage *storage, const char *id, struct error *
     deleted_name(name, id);
     if (renameat(storage->fd, id, storage->fd, name) == 0 || errno == ENOENT)
         return 0;
+    /* No room for another name; removing takes none (btrfs keeps a reserve for that). */
+    if (errno == ENOSPC || errno == EDQUOT)
+        return storage->backend->destroy(storage, storage->fd, id, err);
     if (errno != EEXIST && errno != ENOTEMPTY)
         return error_sys(err, "removing the layer %s", id);
     /* One of that name is still there from before. */

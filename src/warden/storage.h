@@ -6,7 +6,7 @@
  * usr/{upper,work} in it, so that one snapshot clones a sandbox. Two backends:
  *
  *   btrfs   a subvolume per sandbox with a hard quota; removal takes no longer for big ones.
- *           On the data folder's own file system if that is btrfs, else in a sparse loop file
+ *           On the data folder's own file system if that is btrfs, else in a loop file
  *   plain   directories; the quota is not enforced, removal and copies walk the tree
  *
  * What a copy began with counts as used by it, for as long as it lives ("inherited": written down
@@ -58,6 +58,7 @@ struct storage {
     const char *data;     /* the data folder's real path; borrowed */
     int fd;               /* DIR/volume; -1 until storage_open() */
     bool mounted;         /* a loop volume of ours is on it */
+    bool sparse;          /* its file is not allocated in full: a full disk means write errors */
     bool quota_off;       /* the file system has none */
     bool quota_simple;    /* extents are charged to who wrote them, not to who holds them */
     char description[96]; /* for people: "btrfs loop volume, simple quota" */
@@ -74,7 +75,7 @@ bool storage_kind_parse(const char *name, enum storage_kind *ret_kind);
 /* Chooses the backend and mounts the volume if there is to be one (a warden that was killed may
  * have left it mounted: then that one is used). Runs in the machine's mount namespace. */
 int storage_mount(struct storage *storage, const char *data, enum storage_kind kind,
-                  uint64_t volume_size, struct error *err);
+                  uint64_t volume_max, struct error *err);
 
 /* Opens it, in the mount namespace that the warden stays in, and removes leftovers. */
 int storage_open(struct storage *storage, struct error *err);

@@ -24,34 +24,11 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/log.h"
 #include "warden/loopdev.h"
+#include "warden/volume_resize.h"
 
-enum { UNMOUNT_TRIES = 100, UNMOUNT_WAIT_MS = 20, SIZE_MIN_MIB = 256 };
-
-#define MIB (UINT64_C(1) << 20)
-#define TIB (UINT64_C(1) << 40)
-
-uint64_t volume_default_size(uint64_t free_bytes)
-{
-    uint64_t size = free_bytes / 10 * 8;
-    if (size > TIB)
-        size = TIB;
-    return size / MIB * MIB;
-}
-
-static int free_bytes(const char *path, uint64_t *ret_bytes, struct error *err)
-{
-    char dir[PATH_MAX];
-    struct statvfs vfs;
-    snprintf(dir, sizeof(dir), "%s", path);
-    char *slash = strrchr(dir, '/');
-    if (slash != NULL)
-        *slash = '\0';
-    if (statvfs(dir, &vfs) < 0)
-        return error_sys(err, "looking at the free space of %s", dir);
-    *ret_bytes = (uint64_t)vfs.f_bavail * vfs.f_frsize;
-    return 0;
-}
+enum { UNMOUNT_TRIES = 100, UNMOUNT_WAIT_MS = 20 };
 
 static const char *find_mkfs(void)
 {
@@ -100,32 +77,26 @@ static int run_mkfs(const char *file, struct error *err)
     return 0;
 }
 
-static int make_sparse(const char *path, uint64_t size, struct error *err)
+/* Larger than it has to be, where the disk has much room: the first sandbox may write at once. */
+static int make_allocated(const char *path, uint64_t max, struct error *err)
 {
+    bool sparse;
+    struct statvfs disk;
     _cleanup_fd_ int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
-    if (fd < 0)
+    if (fd < 0 || fstatvfs(fd, &disk) < 0)
         return error_sys(err, "making %s", path);
-    if (ftruncate(fd, (off_t)size) < 0)
-        return error_sys(err, "making %s", path);
-    return 0;
+    uint64_t size = volume_first_size((uint64_t)disk.f_bavail * disk.f_frsize, max);
+    return volume_file_allocate(fd, size, &sparse, err);
 }
 
-static int make_file(const char *file, uint64_t size, struct error *err)
+static int make_file(const char *file, uint64_t max, struct error *err)
 {
     char temp[PATH_MAX + 8];
     snprintf(temp, sizeof(temp), "%s.new", file);
-    if (size == 0) {
-        uint64_t bytes = 0;
-        if (free_bytes(file, &bytes, err) < 0)
-            return -1;
-        size = volume_default_size(bytes);
-    }
-    if (size < SIZE_MIN_MIB * MIB)
+    if (max != 0 && max < VOLUME_SIZE_MIN)
         return error_set(err, ERROR_QUOTA_EXCEEDED, "a volume of less than %d MiB is of no use",
-                         SIZE_MIN_MIB);
-    if (make_sparse(temp, size, err) < 0)
-        return -1;
-    if (run_mkfs(temp, err) < 0) {
+                         (int)(VOLUME_SIZE_MIN >> 20));
+    if (make_allocated(temp, max, err) < 0 || run_mkfs(temp, err) < 0) {
         unlink(temp);
         return -1;
     }
@@ -155,18 +126,25 @@ static int take_first(const char *path, int fd, void *arg)
  * have to work. */
 static int mount_device(const char *device, const char *target, struct error *err)
 {
-    if (mount(device, target, "btrfs", MS_NOATIME | MS_NOSUID | MS_NODEV | MS_NOEXEC,
-              "discard=async") < 0) {
+    if (mount(device, target, "btrfs", MS_NOATIME | MS_NOSUID | MS_NODEV | MS_NOEXEC, "nodiscard") <
+        0) {
         enum error_code code = errno == ENODEV ? ERROR_UNAVAILABLE : ERROR_INTERNAL;
         return error_sys_as(err, code, "mounting %s on %s", device, target);
     }
     return 0;
 }
 
-int volume_mount(const char *file, const char *target, uint64_t size, struct error *err)
+static void refuse_discard(const char *device)
+{
+    struct error err;
+    if (loopdev_refuse_discard(device, &err) < 0)
+        log_warn("%s: `fstrim` must not be run on the volume", err.message);
+}
+
+int volume_mount(const char *file, const char *target, uint64_t max, struct error *err)
 {
     struct found found = {.fd = -1, .err = err};
-    if (access(file, F_OK) < 0 && make_file(file, size, err) < 0)
+    if (access(file, F_OK) < 0 && make_file(file, max, err) < 0)
         return -1;
     /* Attached but not mounted: another mount namespace, or somebody's hand. Never a second one.
      * Who has it may let go at any moment, and the device be given to another file: so it is held.
@@ -177,7 +155,19 @@ int volume_mount(const char *file, const char *target, uint64_t size, struct err
         return -1;
     if (r == 0 && loopdev_attach(file, found.path, &device, err) < 0)
         return -1;
+    refuse_discard(found.path);
     return mount_device(found.path, target, err);
+}
+
+static int refuse_each(const char *path, int fd, void *arg)
+{
+    refuse_discard(path);
+    return 0;
+}
+
+int volume_stop_discard(const char *file, struct error *err)
+{
+    return loopdev_each(file, refuse_each, NULL, err);
 }
 
 int volume_unmount(const char *target, struct error *err)

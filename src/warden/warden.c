@@ -62,6 +62,7 @@ struct sandbox *sandbox_new(struct warden *warden, const char *id)
     sandbox->slot = sandbox->mount_namespace = sandbox->net.index = -1;
     sandbox->pidfd.fd = sandbox->channel.fd = sandbox->freezing.fd = -1;
     HASH_ADD_KEYPTR(by_id, warden->sandboxes, sandbox->id, strlen(sandbox->id), sandbox);
+    volume_keeper_wake(warden);
     return sandbox;
 }
 
@@ -83,6 +84,7 @@ void sandbox_free(struct sandbox *sandbox)
 {
     sandbox_set_deadline(sandbox, 0);
     HASH_DELETE(by_id, sandbox->warden->sandboxes, sandbox);
+    volume_keeper_wake(sandbox->warden);
     source_close(&sandbox->pidfd);
     source_close(&sandbox->channel);
     source_close(&sandbox->freezing);
@@ -235,6 +237,7 @@ static int open_parts(struct warden *warden, struct error *err)
     ids_init(&warden->ids, warden->data, warden->instance);
     if (storage_open(&warden->storage, err) < 0)
         return -1;
+    volume_keeper_open(warden);
     if (cgroups_open(&warden->cgroups, warden->instance, true, err) < 0)
         return -1;
     find_disks(warden);
@@ -364,6 +367,7 @@ int warden_init(struct warden *warden, const struct warden_options *options, str
         .net = NET_INIT,
         .signals = SOURCE_INIT,
         .meter = {.channel = SOURCE_INIT},
+        .volume = {.job = {.report = SOURCE_INIT}},
     };
     umask(022);
     /* Sandboxes are born into this session: it must not have a terminal, which they could reach. */
@@ -393,10 +397,12 @@ static struct sandbox *first_pressing(const struct warden *warden)
 static int next_timeout(const struct warden *warden)
 {
     const struct sandbox *first = first_pressing(warden);
-    uint64_t now = warden_now_ms();
-    if (first == NULL)
+    uint64_t now = warden_now_ms(), at = warden->stopping ? 0 : warden->volume.look_ms;
+    if (first != NULL && (at == 0 || first->deadline_ms < at))
+        at = first->deadline_ms;
+    if (at == 0)
         return -1;
-    return first->deadline_ms <= now ? 0 : (int)(first->deadline_ms - now);
+    return at <= now ? 0 : (int)(at - now);
 }
 
 static void run_timers(struct warden *warden)
@@ -405,6 +411,7 @@ static void run_timers(struct warden *warden)
     struct sandbox *first;
     while ((first = first_pressing(warden)) != NULL && first->deadline_ms <= now)
         sandbox_timer(first);
+    volume_keeper_timer(warden);
 }
 
 int warden_run(struct warden *warden, struct error *err)
@@ -438,6 +445,7 @@ int warden_shutdown(struct warden *warden, struct error *err)
     net_close(&warden->net);
     meter_stop(&warden->meter);
     cgroup_remove_helpers(&warden->cgroups);
+    volume_keeper_close(warden);
     cgroups_remove_parents(&warden->cgroups);
     cgroups_close(&warden->cgroups);
     resctrl_close(&warden->resctrl);

@@ -27,6 +27,7 @@
 #include "warden/stage.h"
 #include "warden/storage.h"
 #include "warden/undertaker.h"
+#include "warden/volume_keeper.h"
 
 struct warden_options {
     const char *data;
@@ -34,7 +35,8 @@ struct warden_options {
     int listen_fd;     /* -1: take no connections */
     uid_t user;        /* cellad's; only it and root may connect */
     gid_t group;
-    uint64_t volume_size; /* 0: by the free space */
+    uint64_t volume_size; /* that it may grow to; 0: no limit but the reserve */
+    struct volume_reserve reserve;
     enum storage_kind storage;
     struct net_options net;
     const char *fail_at; /* for tests */
@@ -86,6 +88,7 @@ struct warden {
     struct sandbox *pressing;  /* those with a deadline, in no order: a few of thousands */
     struct removal *removals;
     struct meter meter;
+    struct volume_keeper volume;
     struct copy *copies;
     struct resize *resizes;
     unsigned reclaims; /* children that take memory back */

@@ -102,6 +102,9 @@ static const struct wire_field machine_fields[] = {
     STR(5, struct warden_machine, disk_io, TEXT_MAX),
     STR(6, struct warden_machine, memory_bandwidth, TEXT_MAX),
     STR(7, struct warden_machine, ipv6, TEXT_MAX),
+    U64(8, struct warden_machine, disk_below),
+    U64(9, struct warden_machine, disk_reserve),
+    U64(10, struct warden_machine, volume_size),
 };
 SCHEMA_EMPTY(warden_machine_ask_schema, WARDEN_MACHINE_ASK);
 SCHEMA(warden_machine_schema, WARDEN_MACHINE, struct warden_machine, machine_fields);

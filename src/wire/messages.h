@@ -286,6 +286,8 @@ enum machine_flags {
     MACHINE_LIMITS_READS = 1 << 1,
     MACHINE_LIMITS_WRITES = 1 << 2, /* all of them; else direct ones at most */
     MACHINE_LIMITS_MEMORY_BANDWIDTH = 1 << 3,
+    MACHINE_DISK_READ_ONLY = 1 << 4, /* layers cannot be written to */
+    MACHINE_SPARSE_VOLUME = 1 << 5,  /* the volume's file is not allocated in full */
 };
 
 /* What there is to give, and which of the limits in a plan are more than words here. */
@@ -293,7 +295,10 @@ struct warden_machine {
     uint64_t flags;      /* enum machine_flags */
     uint64_t disk_total; /* bytes that layers could take in all, those they take included */
     uint64_t disk_used;
-    uint64_t disk_free;           /* really, below a sparse volume */
+    uint64_t disk_free;           /* for layers: in the volume, and what it may still grow by */
+    uint64_t disk_below;          /* free on the disk that the data folder is on */
+    uint64_t disk_reserve;        /* of that disk, which the volume leaves free */
+    uint64_t volume_size;         /* now; 0: no volume of ours */
     const char *disk_io;          /* for people: how rates are limited, or why not */
     const char *memory_bandwidth; /* the same */
     const char *ipv6;             /* why sandboxes cannot have it right now; NULL: they can */

@@ -17,16 +17,6 @@
 #include <unistd.h>
 
 #include "warden/files.h"
-#include "warden/volume.h"
-
-static void sizes_of_a_volume(void **state)
-{
-    const uint64_t mib = 1 << 20, tib = UINT64_C(1) << 40;
-    assert_true(volume_default_size(1000 * mib) == 800 * mib);
-    assert_true(volume_default_size(100 * tib) == tib);
-    assert_true(volume_default_size(0) == 0);
-    assert_true(volume_default_size(12345678) % mib == 0);
-}
 
 static void names_of_kinds(void **state)
 {
@@ -96,7 +86,6 @@ static void plain_does_not_hide_a_volume(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sizes_of_a_volume),
         cmocka_unit_test(names_of_kinds),
         cmocka_unit_test(life_of_a_layer),
         cmocka_unit_test(plain_does_not_hide_a_volume),
