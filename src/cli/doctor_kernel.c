@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "confine/landlock.h"
 
 /* Overlays over idmapped layers came with 5.19; 6.1 is the oldest that was tried. */
 enum { KERNEL_MAJOR = 6, KERNEL_MINOR = 1 };
@@ -144,6 +145,20 @@ static void check_seccomp(const char *data, struct finding *f)
     finding_fix(f, "a kernel with CONFIG_SECCOMP_FILTER");
 }
 
+/* Of the server's own processes: filters and views of the file system are there anyway. */
+static void check_confinement(const char *data, struct finding *f)
+{
+    int abi = landlock_abi();
+    if (abi >= LANDLOCK_ABI_MIN) {
+        finding_set(f, FINDING_OK,
+                    "cellad, egress and git: system call filters and Landlock, version %d", abi);
+        return;
+    }
+    finding_set(f, FINDING_WARNING,
+                "cellad, egress and git: system call filters, but the kernel has no Landlock");
+    finding_fix(f, "a kernel with CONFIG_SECURITY_LANDLOCK, and landlock in its list lsm=");
+}
+
 /* --- cgroups --- */
 
 enum controller { MEMORY, CPU, PIDS, CONTROLLERS };
@@ -221,6 +236,7 @@ const struct check_row doctor_kernel_checks[] = {
     {"overlay file system", check_overlay},
     {"idmapped mounts", check_idmap},
     {"seccomp", check_seccomp},
+    {"confinement", check_confinement},
     {"cgroups", check_cgroups},
     {"btrfs", check_btrfs},
     {"loop devices", check_loop},

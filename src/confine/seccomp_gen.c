@@ -20,6 +20,7 @@
 
 #include "confine/sandbox_calls.h"
 #include "confine/seccomp_row.h"
+#include "confine/server_calls.h"
 
 #define LEN(a) (sizeof(a) / sizeof((a)[0]))
 
@@ -49,11 +50,16 @@ static const struct program {
     struct table allowed, absent;
     const struct seccomp_protocols *protocols;
     size_t protocols_count;
+    uint32_t otherwise; /* what becomes of all other calls; 0: EPERM */
 } programs[] = {
     {"sandbox", SANDBOX_STANDARD, TABLE(sandbox_allowed), TABLE(sandbox_absent), sandbox_protocols,
      LEN(sandbox_protocols)},
     {"sandbox_strict", SANDBOX_STRICT, TABLE(sandbox_allowed), TABLE(sandbox_absent),
      sandbox_protocols, LEN(sandbox_protocols)},
+    {"server_absent", 0, {0}, TABLE(server_absent), .otherwise = SCMP_ACT_ALLOW},
+    {"cellad", CELLAD, TABLE(server_allowed)},
+    {"egress", EGRESS, TABLE(server_allowed)},
+    {"git", GIT, TABLE(server_allowed)},
 };
 
 static int fail(const char *what, int r)
@@ -180,10 +186,11 @@ static int compile(scmp_filter_ctx filter, struct sock_filter code[BPF_MAXINSNS]
 
 static int print_program(const struct program *program)
 {
-    static struct sock_filter code[BPF_MAXINSNS];
+    struct sock_filter code[BPF_MAXINSNS];
     struct sock_filter blocks[PROTOCOL_BLOCKS_MAX];
     size_t count, blocks_count = protocol_blocks(program, blocks);
-    scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ERRNO(EPERM));
+    scmp_filter_ctx filter =
+        seccomp_init(program->otherwise != 0 ? program->otherwise : SCMP_ACT_ERRNO(EPERM));
     if (filter == NULL)
         return fail("seccomp_init", -ENOMEM);
     if (build(filter, program) != 0 || compile(filter, code, &count) != 0)
