@@ -2,10 +2,10 @@
 #pragma once
 
 /*
- * How the server's processes that face strangers' bytes are confined: each by a system call filter
- * (server_calls.h), by Landlock where the kernel has it, and without new privileges. The supervisor
- * gives cellad and egress a view of the file system beside that (view.h). What is needed for that
- * is opened before, and what is left open is all that there is.
+ * Confines the server's processes that parse untrusted input: cellad, the egress process and git.
+ * Each gets a system call filter (server_calls.h), Landlock rules where the kernel supports them,
+ * and no_new_privs. In addition, the supervisor starts cellad and egress in a view of the file
+ * system (view.h).
  */
 
 #include "base/error.h"
@@ -15,15 +15,16 @@ enum { CONFINE_REPORT_MAX = 160 };
 /* What is in force, for the log: "a system call filter and Landlock (version 7)". */
 void confine_describe(char out[CONFINE_REPORT_MAX]);
 
-/* The data folder is read, and its database, histories and audit log are written; programs are
- * those of git. Call it before any thread is
- * started. */
+/* cellad may read the data folder, write its database, histories and audit log, and execute git.
+ * Call this before starting a thread: the rules hold for the calling thread and its children. */
 int confine_cellad(int data_fd, struct error *err);
 
-/* ca_file: whom servers are believed for, wherever it is; NULL: none. */
+/* egress may read system files and ca_file (NULL: none), and write nothing. */
 int confine_egress(const char *ca_file, struct error *err);
 
-/* For a git in one repository: the rules, made before the child is started (-1: none). */
+/* Makes the rules for a git that works in one repository. The parent does this before it starts the
+ * child; *ret_rules is -1 where the kernel has no Landlock. */
 int confine_git_prepare(const char *program, int repository_fd, int *ret_rules, struct error *err);
-/* In the child. Returns 0 or an errno. Only system calls: fine between vfork and exec. */
+/* Applies them in the child. Returns 0 or an errno. Makes system calls only, so it may run between
+ * vfork and exec. */
 int confine_git(int rules);

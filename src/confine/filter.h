@@ -19,7 +19,7 @@ enum filter_name {
  * user namespace, or no_new_privs. */
 int filter_load(enum filter_name name, struct error *err);
 
-/* The filter of a process of the server. What it refuses is told to the kernel's audit log, but for
- * calls that look as if the kernel had none. Returns 0 or an errno. Only system calls: fine between
- * vfork and exec. */
+/* Loads the filter of one of the server's processes. Refused calls are written to the kernel's
+ * audit log, except those that fail with ENOSYS. Returns 0 or an errno. Makes system calls only, so
+ * it may run between vfork and exec. */
 int filter_load_server(enum filter_name name);

@@ -2,11 +2,12 @@
 #pragma once
 
 /*
- * Landlock: what a process and everything that it starts may do with files, by folders. A process
- * takes rights away from itself, for good; it needs no privilege for that but no_new_privs.
+ * Landlock restricts what a thread and its children may do with files, per folder. It needs no
+ * privilege but no_new_privs, and cannot be undone.
  *
- * Kernels know different versions of Landlock (its ABI). What a kernel does not know is left out;
- * below LANDLOCK_ABI_MIN nothing is done at all, since files could not be moved between folders.
+ * Kernels support different versions of Landlock (its ABI). Rights that a kernel does not know are
+ * not restricted. Below LANDLOCK_ABI_MIN Landlock is not used at all, because version 1 forbids
+ * every rename between folders.
  */
 
 #include <stddef.h>
@@ -31,19 +32,19 @@ enum landlock_refusals {
 };
 
 struct landlock_rule {
-    const char *path; /* one that does not exist is left out; NULL: fd */
+    const char *path; /* skipped if it does not exist; NULL: use fd */
     int fd;
     unsigned rights;
 };
 
-/* The version that the running kernel has; 0: none, or switched off. */
+/* The version that the running kernel supports; 0: none, or disabled at boot. */
 int landlock_abi(void);
 
-/* A set of rules: whatever they do not allow is refused. *ret_fd is -1 on kernels below
+/* Makes a ruleset: everything that no rule allows is refused. *ret_fd is -1 on kernels below
  * LANDLOCK_ABI_MIN. */
 int landlock_prepare(const struct landlock_rule *rules, size_t count, unsigned refusals,
                      int *ret_fd, struct error *err);
 
-/* Puts it into force for this thread and everything it starts. Nothing on -1. Returns 0 or an
- * errno. Only system calls: fine between vfork and exec. */
+/* Applies a ruleset to this thread and its children; -1 does nothing. Returns 0 or an errno. Makes
+ * system calls only, so it may run between vfork and exec. */
 int landlock_enforce(int fd);

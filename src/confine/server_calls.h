@@ -3,13 +3,13 @@
 
 /*
  * Which system calls the server's own processes may make: cellad, egress, and the git programs that
- * cellad starts (which are under cellad's filter, too). The lists are what strace shows over the
- * tests, and what their libraries may ask for on other systems or in later versions: files, memory,
- * threads, time and sockets are harmless without privileges. Not in them is what changes or looks
- * into other processes, namespaces, mounts and the kernel itself.
+ * cellad starts (which are under cellad's filter, too). The lists contain the calls that these
+ * programs make, and those that other versions of their libraries may make: calls for files,
+ * memory, threads, time and sockets are harmless without privileges. Calls that affect other
+ * processes, namespaces, mounts or the kernel itself are not listed.
  *
- * A refused call fails with EPERM and is told to the kernel's audit log. A new libc goes on
- * without; to be killed would turn an update of a library into an outage.
+ * A refused call fails with EPERM and is written to the kernel's audit log. The process is not
+ * killed, because that would turn an update of a library into an outage.
  */
 
 #include <sys/socket.h>

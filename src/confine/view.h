@@ -2,21 +2,22 @@
 #pragma once
 
 /*
- * A file system of its own for a process of the server: a mount namespace with a new root, in which
- * there is what a program needs of the system (system_paths.h), read-only, /proc, a few devices,
- * and parts of one folder to work in, if any. Nothing else of the machine has a name there.
+ * Gives a process of the server a file system of its own: a mount namespace with a new root. The
+ * root contains the system's folders (system_paths.h) and /proc, both read-only, a few devices,
+ * and optionally parts of one folder to work in. No other file of the host is visible.
  */
 
 #include "base/error.h"
 
 struct view {
-    /* At its own path, which is absolute, and read-only; NULL: none. Then there is a /tmp, too. */
+    /* Absolute path of a folder that appears at the same path, read-only. NULL: none. With a folder
+     * the view has a writable /tmp, too. */
     const char *folder;
-    /* Folders below it that can be written to, with what is mounted there; what is mounted
-     * elsewhere below it is not to be seen. NULL at the end. */
+    /* Subfolders that are writable, including file systems mounted there. File systems mounted
+     * elsewhere below the folder are not visible. NULL at the end. */
     const char *const *parts;
 };
 
-/* Enters it, and its root. Takes CAP_SYS_ADMIN. Descriptors of folders that were opened before lead
- * out of it. On failure the process is somewhere in between, and has to end. */
+/* Moves this process into a new view. Needs CAP_SYS_ADMIN. Close or reopen directory descriptors:
+ * those opened before lead out of the view. After a failure the process must exit. */
 int view_enter(const struct view *view, struct error *err);

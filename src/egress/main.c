@@ -18,6 +18,7 @@
 #include "base/cleanup.h"
 #include "base/limits.h"
 #include "base/log.h"
+#include "confine/confine.h"
 #include "egress/control.h"
 #include "egress/egress.h"
 #include "loop/net.h"
@@ -311,6 +312,14 @@ int main(int argc, char **argv)
         return usage(stderr, EXIT_TROUBLE);
     }
     log_init("egress", arguments.level);
+    prctl(PR_SET_NAME, "cella-egress"); /* it is started by a descriptor, which has no name */
+    if (confine_egress(arguments.egress.ca_file, &err) != 0) {
+        log_error("%s", err.message);
+        return 1;
+    }
+    char confinement[CONFINE_REPORT_MAX];
+    confine_describe(confinement);
+    log_info("confined by %s", confinement);
     if (run(&arguments, &err) != 0) {
         log_error("%s", err.message);
         return 1;

@@ -42,6 +42,7 @@
 #include "base/program.h"
 #include "base/prompt.h"
 #include "base/timetext.h"
+#include "confine/confine.h"
 #include "export/exporter.h"
 #include "http/server.h"
 #include "http/tls.h"
@@ -52,6 +53,7 @@
 #include "main/options.h"
 #include "main/pool_option.h"
 #include "observe/meters.h"
+#include "sandbox/history_git.h"
 #include "sandbox/metrics.h"
 #include "sandbox/monitors.h"
 #include "sandbox/processes.h"
@@ -518,6 +520,22 @@ static void take_settings(struct cellad *d, int count, char **words)
     d->drain_timeout_ms = 1000 * strtoll(setting(count, words, "drain-timeout"), NULL, 10);
 }
 
+/* Confines this process: from here on it can open only its data and system files. */
+static int confine(struct error *err)
+{
+    char report[CONFINE_REPORT_MAX];
+    _cleanup_fd_ int histories =
+        openat(CELLAD_FD_DATA, LAYOUT_HISTORY, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    unsigned orphans = histories < 0 ? 0 : git_end_orphans(histories);
+    if (orphans > 0)
+        log_info("ended %u git of a server that was killed", orphans);
+    if (confine_cellad(CELLAD_FD_DATA, err) < 0)
+        return -1;
+    confine_describe(report);
+    log_info("confined by %s", report);
+    return 0;
+}
+
 int cellad_main(int argc, char **argv)
 {
     struct cellad d = {.signal_fd = -1, .audit_fd = -1, .audit_head_fd = -1};
@@ -530,6 +548,10 @@ int cellad_main(int argc, char **argv)
     prctl(PR_SET_NAME, "cellad");
     program_allow_files();
     prompt_turns();
+    if (confine(&err) < 0) {
+        log_error("%s", err.message);
+        return 1;
+    }
     if (argv[4][0] != '\0')
         d.api.public_url = argv[4];
     if (argv[6][0] != '\0')

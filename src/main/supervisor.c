@@ -33,7 +33,9 @@
 #include "base/layout.h"
 #include "base/log.h"
 #include "base/program.h"
+#include "base/runtime.h"
 #include "cli/cli.h"
+#include "confine/view.h"
 #include "loop/net.h"
 #include "main/cellad.h"
 #include "main/commands.h"
@@ -101,6 +103,8 @@ struct supervisor {
     struct child cellad;
     struct child egress;
     int64_t certificate_at_ms; /* when to look whether it is to be renewed */
+    dev_t agents_dev;          /* of the folder of sandboxes' sockets that cellad sees */
+    bool made_runtime;         /* it was not there before */
     bool has_terminal;         /* whose end is ours */
     bool announced;
     bool asked;  /* to end */
@@ -210,6 +214,36 @@ static void hold_signals(void)
     sigprocmask(SIG_BLOCK, &set, NULL);
 }
 
+/* Gives a child, which is still root, a file system of its own. folder: what it works in, or NULL.
+ */
+static int enter_view(const char *folder)
+{
+    static const char *const parts[] = {LAYOUT_DB_DIR, LAYOUT_HISTORY, LAYOUT_AUDIT, LAYOUT_AGENTS,
+                                        NULL};
+    const struct view view = {.folder = folder, .parts = parts};
+    struct error err;
+    if (test_warden() != NULL || view_enter(&view, &err) == 0)
+        return 0;
+    log_error("making its view of the file system: %s", err.message);
+    return -1;
+}
+
+/* Opens the data folder again inside the view: the earlier descriptor leads out of it. */
+static int reopen_data(const struct supervisor *s)
+{
+    if (test_warden() != NULL)
+        return 0;
+    _cleanup_fd_ int fd = open(s->dir.path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    return fd < 0 || dup2(fd, CELLAD_FD_DATA) < 0 ? -1 : 0;
+}
+
+/* Opens a program before entering a view, in which it has no path. */
+static int open_program(const char *path)
+{
+    _cleanup_fd_ int fd = open(path, O_PATH | O_CLOEXEC);
+    return fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, FD_SAFE);
+}
+
 static int exec_cellad(struct supervisor *s)
 {
     struct command_line line;
@@ -224,10 +258,9 @@ static int exec_cellad(struct supervisor *s)
     const int to[FDS_MAX] = {CELLAD_FD_DATA, CELLAD_FD_LISTEN, CELLAD_FD_READY,
                              CELLAD_FD_UNIX, FD_LOCK,          CELLAD_FD_KEY,
                              CELLAD_FD_TLS,  CELLAD_FD_JWT,    CELLAD_FD_METRICS};
-    _cleanup_fd_ int self = open("/proc/self/exe", O_PATH | O_CLOEXEC);
-    _cleanup_fd_ int program = self < 0 ? -1 : fcntl(self, F_DUPFD_CLOEXEC, FD_SAFE);
+    _cleanup_fd_ int program = open_program("/proc/self/exe");
     if (program < 0 || place_fds(s->metrics_fd < 0 ? FDS_MAX - 1 : FDS_MAX, from, to) < 0 ||
-        drop_privileges(s->uid, s->gid) < 0)
+        enter_view(s->dir.path) < 0 || reopen_data(s) < 0 || drop_privileges(s->uid, s->gid) < 0)
         return -1;
     execveat(program, "", (char **)line.argv, environ, AT_EMPTY_PATH);
     return -1;
@@ -254,14 +287,15 @@ static int exec_egress(struct supervisor *s)
     const struct egress_settings settings = egress_settings(s);
     _cleanup_fd_ int socket_file =
         openat(s->dir.fd, LAYOUT_WARDEN_EGRESS_SOCK, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+    _cleanup_fd_ int program = open_program(s->egress_path);
     const int from[] = {s->egress_fd, socket_file, s->dir.lock_fd, s->ca_fd};
     const int to[] = {EGRESS_FD_CONTROL, EGRESS_FD_WARDEN, FD_LOCK, EGRESS_FD_CA};
     if (egress_command(&settings, &line, &err) < 0)
         return log_failure(&err);
-    if (socket_file < 0 || place_fds(settings.has_ca ? 4 : 3, from, to) < 0 ||
-        drop_privileges(s->egress_uid, s->egress_gid) < 0)
+    if (socket_file < 0 || program < 0 || place_fds(settings.has_ca ? 4 : 3, from, to) < 0 ||
+        enter_view(NULL) < 0 || drop_privileges(s->egress_uid, s->egress_gid) < 0)
         return -1;
-    execv(s->egress_path, (char **)line.argv);
+    execveat(program, "", (char **)line.argv, environ, AT_EMPTY_PATH);
     return -1;
 }
 
@@ -277,9 +311,35 @@ static int open_ready_pipe(struct supervisor *s, struct error *err)
     return 0;
 }
 
+/* Mounts the folders of sockets and records before a child starts: cellad's view contains only what
+ * is mounted by then. A warden that shuts down in order unmounts them. cellad still sees the old
+ * ones then, so it is restarted along with the warden. */
+static int mount_runtime(struct supervisor *s, struct error *err)
+{
+    char path[PATH_MAX + 16];
+    struct stat st;
+    bool made;
+    if (test_warden() != NULL)
+        return 0;
+    if (runtime_mount(s->dir.path, &made, err) < 0)
+        return -1;
+    s->made_runtime |= made;
+    snprintf(path, sizeof(path), "%s/%s", s->dir.path, LAYOUT_AGENTS);
+    if (stat(path, &st) < 0)
+        return error_sys(err, "looking at %s", path);
+    if (st.st_dev != s->agents_dev && s->cellad.pid > 0) {
+        log_info("restarting cellad: the folder of sandboxes' sockets was mounted anew");
+        kill(s->cellad.pid, SIGKILL);
+    }
+    s->agents_dev = st.st_dev;
+    return 0;
+}
+
 static int start_child(struct supervisor *s, struct child *child, struct error *err)
 {
     pid_t parent = getpid();
+    if (child != &s->egress && mount_runtime(s, err) < 0)
+        return -1;
     if (child == &s->cellad && open_ready_pipe(s, err) < 0)
         return -1;
     pid_t pid = fork();
@@ -683,6 +743,8 @@ static int supervise(struct supervisor *s, struct error *err)
             renew_files(s);
     }
     end_children(s);
+    if (s->failed && s->made_runtime)
+        runtime_unmount(s->dir.path); /* a warden that could not start does not */
     unlinkat(s->dir.fd, LAYOUT_SERVER, 0);
     unlinkat(s->dir.fd, LAYOUT_API_SOCK, 0);
     unlinkat(s->dir.fd, LAYOUT_WARDEN_SOCK, 0);

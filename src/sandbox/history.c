@@ -79,9 +79,6 @@ static bool is_known(void *ctx, const char *id)
 
 void histories_start(struct sandboxes *s)
 {
-    unsigned orphans = git_end_orphans(s->histories->dir_fd);
-    if (orphans > 0)
-        log_info("ended %u git of a server that was killed", orphans);
     history_folders_sweep(&s->histories->git, s->histories->dir_fd, is_known, s);
     struct error err = {0};
     if (!s->histories->on)

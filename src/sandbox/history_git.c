@@ -2,16 +2,17 @@
 
 /*
  * Children that the loop does not wait for. Starting one takes the calling thread as long as exec
- * does, so a worker thread does it; its end is a pidfd that becomes readable. Its messages go to a
- * memfd: a pipe would have to be read meanwhile.
+ * does, so a worker thread does it, by vfork, as posix_spawn() would, which cannot confine a child;
+ * its end is a pidfd that becomes readable. Its messages go to a memfd: a pipe would have to be
+ * read meanwhile.
  */
 
 #include "sandbox/history_git.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/close_range.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,6 +25,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "confine/confine.h"
 #include "loop/co.h"
 #include "loop/net.h"
 
@@ -88,51 +90,64 @@ struct start {
     int fds[3];
     const int *groups;
     size_t group_count;
+    int rules; /* of Landlock; -1: none */
     pid_t pid;
     int rc;
 };
 
-/* Its workspace's control groups, before it is given any work. One that cannot be joined is no
- * reason to go without a history. */
+/* The control groups of its workspace, before it is given any work. A group that cannot be joined is
+ * no reason to go without a history. "0" stands for the process that writes it. */
 static void join_groups(const struct start *s)
 {
-    char pid[16];
-    int len = snprintf(pid, sizeof(pid), "%d", s->pid);
     for (size_t i = 0; i < s->group_count; i++)
-        (void)!write(s->groups[i], pid, (size_t)len);
+        (void)!write(s->groups[i], "0", 1);
+}
+
+/* Between vfork and exec, in the parent's memory: only system calls. All signals are blocked, as in
+ * every worker thread. */
+static _Noreturn void become_git(struct start *s)
+{
+    static const int standard[] = {SIGPIPE, SIGTERM, SIGHUP};
+    sigset_t blocked;
+    sigemptyset(&blocked);
+    sigaddset(&blocked, SIGXFSZ); /* a write past a limit is an error that git tells of */
+    join_groups(s);
+    /* A process group of its own, so that what it starts can be killed with it. */
+    bool placed = setpgid(0, 0) == 0 && fchdir(s->repository_fd) == 0;
+    for (int i = 0; i < 3; i++)
+        placed = placed && dup2(s->fds[i], i) >= 0;
+    placed = placed && close_range(3, ~0u, CLOSE_RANGE_CLOEXEC) == 0;
+    for (size_t i = 0; i < ARRAY_LEN(standard); i++)
+        sigaction(standard[i], &(struct sigaction){.sa_handler = SIG_DFL}, NULL);
+    s->rc = placed ? confine_git(s->rules) : errno;
+    if (s->rc == 0) {
+        sigprocmask(SIG_SETMASK, &blocked, NULL);
+        execve(s->path, (char *const *)s->argv, (char *const *)environment);
+        s->rc = errno;
+    }
+    _exit(CANNOT_RUN);
 }
 
 /* On a worker thread. */
 static void start_child(void *arg)
 {
     struct start *s = arg;
-    posix_spawn_file_actions_t actions;
-    posix_spawnattr_t attributes;
-    sigset_t none, standard;
-    sigemptyset(&none);
-    sigaddset(&none, SIGXFSZ); /* a write past a limit is an error that git tells of */
-    sigemptyset(&standard);
-    sigaddset(&standard, SIGPIPE);
-    sigaddset(&standard, SIGTERM);
-    sigaddset(&standard, SIGHUP);
-    posix_spawn_file_actions_init(&actions);
-    posix_spawnattr_init(&attributes);
-    posix_spawnattr_setsigmask(&attributes, &none);
-    posix_spawnattr_setsigdefault(&attributes, &standard);
-    /* A process group of its own, so that what it starts can be killed with it. */
-    posix_spawnattr_setpgroup(&attributes, 0);
-    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF |
-                                              POSIX_SPAWN_SETPGROUP);
-    posix_spawn_file_actions_addfchdir_np(&actions, s->repository_fd);
-    for (int i = 0; i < 3; i++)
-        posix_spawn_file_actions_adddup2(&actions, s->fds[i], i);
-    posix_spawn_file_actions_addclosefrom_np(&actions, 3);
-    s->rc = posix_spawn(&s->pid, s->path, &actions, &attributes, (char *const *)s->argv,
-                        (char *const *)environment);
-    if (s->rc == 0)
-        join_groups(s);
-    posix_spawnattr_destroy(&attributes);
-    posix_spawn_file_actions_destroy(&actions);
+    struct error err;
+    _cleanup_fd_ int rules = -1;
+    if (confine_git_prepare(s->path, s->repository_fd, &rules, &err) < 0) {
+        s->rc = err.sys != 0 ? err.sys : EIO;
+        return;
+    }
+    s->rules = rules;
+    pid_t pid = vfork();
+    if (pid == 0)
+        become_git(s);
+    if (pid < 0)
+        s->rc = errno;
+    else if (s->rc != 0)
+        waitpid(pid, NULL, 0);
+    else
+        s->pid = pid;
 }
 
 static int fill_arguments(struct start *s, const char *const argv[], struct error *err)

@@ -6,7 +6,8 @@
  * it removes packs that those may have come to need. So it ends before anybody else begins.
  *
  * They are known by where they are: programs of the name git, of this user's, whose working folder
- * is a repository below the folder of histories. Nothing in a sandbox can be there.
+ * is a repository below the folder of histories. Nothing in a sandbox can be there. A process that
+ * is confined by Landlock cannot look at them, so cellad does this before.
  */
 
 #include "sandbox/history_git.h"

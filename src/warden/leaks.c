@@ -19,6 +19,7 @@
 #include "base/cleanup.h"
 #include "base/layout.h"
 #include "base/limits.h"
+#include "base/runtime.h"
 #include "warden/cgroup.h"
 #include "warden/files.h"
 #include "warden/ids.h"
@@ -27,7 +28,6 @@
 #include "warden/net_leaks.h"
 #include "warden/plan.h"
 #include "warden/record.h"
-#include "warden/runtime.h"
 #include "warden/storage.h"
 
 enum known { UNKNOWN, STOPPED, RUNNING };

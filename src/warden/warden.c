@@ -28,8 +28,8 @@
 #include "base/cleanup.h"
 #include "base/layout.h"
 #include "base/log.h"
+#include "base/runtime.h"
 #include "warden/files.h"
-#include "warden/runtime.h"
 #include "wire/farewell.h"
 
 #ifndef MFD_EXEC
@@ -221,7 +221,7 @@ static int open_parts(struct warden *warden, struct error *err)
         return error_set(err, ERROR_INVALID_PATH, "the data folder's path is too long");
     if (dir_open_at(AT_FDCWD, warden->data, &warden->data_fd, err) < 0 ||
         check_owner(warden, err) < 0 || dir_make_at(warden->data_fd, LAYOUT_RUN, 0750, err) < 0 ||
-        runtime_mount(warden->data, err) < 0)
+        runtime_mount(warden->data, &(bool){false}, err) < 0)
         return -1;
     net_mount(&warden->net, warden->data, &options->net);
     if (storage_mount(&warden->storage, warden->data, options->storage, options->volume_size, err) <

@@ -12,8 +12,9 @@
 
 #include "base/error.h"
 
-/* Mounts them where the machine sees them, unless an earlier warden has. */
-int runtime_mount(const char *data, struct error *err);
+/* Mounts them where the machine sees them. *ret_made: whether one was not mounted already, by an
+ * earlier server. */
+int runtime_mount(const char *data, bool *ret_made, struct error *err);
 void runtime_unmount(const char *data);
 
 /* Whether a mount point, relative to the data folder, is one of them. */
