@@ -23,6 +23,10 @@ struct entry_names {
 int file_answer_entry(struct file_worker *worker, uint32_t id, const char *path,
                       const struct stat *st, const char *target, struct entry_names *names,
                       struct error *err);
+/* The same for the directory that a list begins with; sorted: what follows is in order. */
+int file_answer_directory(struct file_worker *worker, uint32_t id, const char *path,
+                          const struct stat *st, bool sorted, struct entry_names *names,
+                          struct error *err);
 /* The same with where a link leads, and with the extended attributes that begin with the prefix
  * (NULL: none). `name` is in the directory fd; "": fd itself. */
 int file_answer_whole(struct file_worker *worker, uint32_t id, const char *path, int fd,

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* FILE_STAT and FILE_LIST: looking, without changing anything. */
+/* FILE_STAT, and the entries that every look at files is answered with. */
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -32,7 +31,7 @@ static enum file_type type_of(mode_t mode)
 
 static int answer_entry(struct file_worker *worker, uint32_t id, const char *path,
                         const struct stat *st, const char *target, struct slice attributes,
-                        struct entry_names *names, struct error *err)
+                        bool sorted, struct entry_names *names, struct error *err)
 {
     struct file_entry entry = {
         .path = path,
@@ -50,6 +49,7 @@ static int answer_entry(struct file_worker *worker, uint32_t id, const char *pat
         .target = target,
         .inode = st->st_ino,
         .attributes = attributes,
+        .sorted = sorted,
     };
     return file_answer(worker, &file_entry_schema, id, &entry, err);
 }
@@ -58,7 +58,14 @@ int file_answer_entry(struct file_worker *worker, uint32_t id, const char *path,
                       const struct stat *st, const char *target, struct entry_names *names,
                       struct error *err)
 {
-    return answer_entry(worker, id, path, st, target, (struct slice){0}, names, err);
+    return answer_entry(worker, id, path, st, target, (struct slice){0}, false, names, err);
+}
+
+int file_answer_directory(struct file_worker *worker, uint32_t id, const char *path,
+                          const struct stat *st, bool sorted, struct entry_names *names,
+                          struct error *err)
+{
+    return answer_entry(worker, id, path, st, NULL, (struct slice){0}, sorted, names, err);
 }
 
 int file_answer_fd(struct file_worker *worker, uint32_t id, const char *path, int fd,
@@ -85,7 +92,7 @@ int file_answer_whole(struct file_worker *worker, uint32_t id, const char *path,
     if (len >= 0)
         target[len] = '\0';
     return answer_entry(worker, id, path, st, len >= 0 ? target : NULL,
-                        (struct slice){attributes.data, attributes.len}, names, err);
+                        (struct slice){attributes.data, attributes.len}, false, names, err);
 }
 
 int file_stat(struct file_worker *worker, uint32_t id, const void *msg, struct error *err)
@@ -102,61 +109,4 @@ int file_stat(struct file_worker *worker, uint32_t id, const void *msg, struct e
     if (fstat(fd, &st) < 0)
         return error_sys(err, "%.200s", ref->path);
     return file_answer_whole(worker, id, ref->path, fd, "", &st, ref->attributes, &names, err);
-}
-
-/* One name of a directory. It may be gone by now: then it is not there. */
-static int list_name(struct file_worker *worker, uint32_t id, int dir_fd, const char *name,
-                     const char *attributes, struct entry_names *names, struct error *err)
-{
-    struct stat st;
-    if (fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT) < 0) {
-        if (errno == ENOENT)
-            return 0;
-        return error_sys(err, "%.200s", name);
-    }
-    return file_answer_whole(worker, id, name, dir_fd, name, &st, attributes, names, err);
-}
-
-static int list_names(struct file_worker *worker, uint32_t id, DIR *dir, const struct file_ref *ref,
-                      struct entry_names *names, struct error *err)
-{
-    int count = 0;
-    for (;;) {
-        errno = 0;
-        const struct dirent *entry = readdir(dir);
-        if (entry == NULL && errno != 0)
-            return error_sys(err, "%.200s", ref->path);
-        if (entry == NULL)
-            return 0;
-        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
-            continue;
-        if (++count > DIR_ENTRIES_MAX)
-            return error_set(err, ERROR_LIMIT_EXCEEDED, "%.200s: more than %d entries", ref->path,
-                             DIR_ENTRIES_MAX);
-        if (list_name(worker, id, dirfd(dir), entry->d_name, ref->attributes, names, err) < 0)
-            return -1;
-    }
-}
-
-int file_list(struct file_worker *worker, uint32_t id, const void *msg, struct error *err)
-{
-    const struct file_ref *ref = msg;
-    if (path_check(ref->path, err) < 0)
-        return -1;
-    _cleanup_fd_ int fd = path_open(ref->path, O_RDONLY | O_DIRECTORY);
-    if (fd < 0)
-        return error_sys(err, "%.200s", ref->path);
-    struct stat st;
-    if (fstat(fd, &st) < 0)
-        return error_sys(err, "%.200s", ref->path);
-    _cleanup_dir_ DIR *dir = fdopendir(fd);
-    if (dir == NULL)
-        return error_sys(err, "%.200s", ref->path);
-    steal_fd(&fd);
-
-    struct entry_names names = ENTRY_NAMES_INIT;
-    if (file_answer_entry(worker, id, ref->path, &st, NULL, &names, err) < 0 ||
-        list_names(worker, id, dir, ref, &names, err) < 0)
-        return -1;
-    return file_answer(worker, &wire_ok_schema, id, NULL, err);
 }

@@ -12,6 +12,7 @@
 
 #include "api/authorize.h"
 #include "api/call.h"
+#include "api/call_memory.h"
 #include "api/confine.h"
 #include "api/credential.h"
 #include "api/dialect.h"
@@ -87,6 +88,21 @@ static bool is_public(const struct api *api, const struct route *route)
            (api->metrics_open && route->handler == ops_metrics);
 }
 
+/* Who is asking, and where; from then on it is on that caller's account. */
+static int let_in(struct http_exchange *x, const struct route *route, struct route_params *params,
+                  struct api_call *call, struct error *err)
+{
+    if (api_authorize(x, route->scope, call, err) < 0)
+        return -1;
+    limits_memory_join(call->api->limits, x,
+                       caller_of_principal(&call->principal, http_request(x)->peer));
+    return workspace_settle(x, params, call, err) < 0 ||
+                   record_caller(x, &call->principal, call->workspace, err) < 0 ||
+                   confine(x, route, call, params, err) < 0
+               ? -1
+               : 0;
+}
+
 static int dispatch(struct http_exchange *x, const struct api *api, const struct dialect *dialect,
                     struct error *err)
 {
@@ -108,10 +124,7 @@ static int dispatch(struct http_exchange *x, const struct api *api, const struct
     }
     observed_route(x, dialect, route);
     struct api_call call = {.api = api, .workspace = ""};
-    if (!is_public(api, route) && (api_authorize(x, route->scope, &call, err) < 0 ||
-                                   workspace_settle(x, &params, &call, err) < 0 ||
-                                   record_caller(x, &call.principal, call.workspace, err) < 0 ||
-                                   confine(x, route, &call, &params, err) < 0))
+    if (!is_public(api, route) && let_in(x, route, &params, &call, err) < 0)
         return -1;
     return serve(x, route, &params, &call, err);
 }
@@ -170,6 +183,8 @@ void api_failed(struct http_exchange *x, const struct api *api, struct error *er
                   err->message);
     if (err->code == ERROR_TOO_MANY_STREAMS && !http_started(x))
         http_set_header(x, "Retry-After", "%d", STREAM_RETRY_S);
+    if ((err->code == ERROR_MEMORY_LIMITED || err->code == ERROR_OVERLOADED) && !http_started(x))
+        http_set_header(x, "Retry-After", "%d", MEMORY_RETRY_S);
     if (err->code == ERROR_TOO_MANY_ATTEMPTS && !http_started(x))
         http_set_header(x, "Retry-After", "%d", auth_retry_after(api->auth, request->peer));
 }
@@ -179,6 +194,8 @@ int api_handle(struct http_exchange *x, void *ctx, struct error *err)
     const struct api *api = ctx;
     const struct dialect *dialect = dialect_for(x, api);
     forwarded_settle(x, api->proxies);
+    if (api->limits != NULL)
+        limits_memory_join(api->limits, x, caller_of_peer(http_request(x)->peer));
     record_begin(x, api, dialect);
     observed_route(x, dialect, NULL);
     if (serve_host(x, api, dialect, err) == 0)

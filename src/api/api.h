@@ -22,6 +22,7 @@ struct live_calls;
 struct recorder;
 struct connect_watchers;
 struct signed_hints;
+struct memory_return;
 
 /* All borrowed: they live at least as long as the server that uses the API. */
 struct api {
@@ -31,6 +32,7 @@ struct api {
     struct webhook *webhook;
     struct auth *auth;
     struct live_calls *live;
+    struct memory_return *memory_return; /* NULL: freed memory stays with malloc() */
     struct limits *limits;
     struct recorder *recorder;
     struct workers *searchers; /* who look through the audit log */

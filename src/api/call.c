@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "base/duration.h"
 #include "base/limits.h"
 #include "base/timetext.h"
@@ -59,10 +60,15 @@ void api_json_page(yyjson_mut_doc *doc, yyjson_mut_val *root, uint64_t total, ui
 int api_reply_json(struct http_exchange *x, int status, const yyjson_mut_doc *doc,
                    struct error *err)
 {
-    struct slice text = json_write(http_arena(x), doc, false);
-    if (text.data == NULL)
-        return error_set(err, ERROR_INTERNAL, "the answer could not be written as JSON");
-    return http_reply(x, status, "application/json", text.data, text.len, err);
+    size_t len = 0;
+    _cleanup_free_ char *text = json_text(doc, false, &len);
+    /* A small one is sent at once: no reason to refuse what was done already. */
+    if (len > MEMORY_SMALL && memory_check(http_memory(x), len, err) < 0)
+        return -1;
+    memory_take(http_memory(x), len);
+    int rc = http_reply(x, status, "application/json", text, len, err);
+    memory_give(http_memory(x), len);
+    return rc;
 }
 
 bool api_parse_uint(const char *text, uint64_t min, uint64_t max, uint64_t *ret_value)

@@ -28,29 +28,34 @@ struct limits_config {
     struct bucket_rate classes[ROUTE_CLASS_COUNT]; /* of one caller */
     struct bucket_rate address;                    /* of one address, all classes together */
     struct quotas quotas; /* QUOTA_STREAMS: of the server, or of the workspace that this is about */
+    uint64_t memory;      /* bytes that all requests may hold; 0: no limit */
+    uint64_t memory_per_caller;
 };
 
 /*
  * rates: "off", "on", or a list: "exec=200:1000,read=off,address=1000,local=on", where 200:1000 is
  * 200 a second and 1000 at once (as many as a second has, when it is left out). quotas: a list of
- * the kinds in base/quotas.h: "streams=6144,memory=8Gi,sandboxes=off". What is not named is as by
- * default. INVALID_ARGUMENT.
+ * the kinds in base/quotas.h: "streams=6144,memory=8Gi,sandboxes=off", and
+ * "request-memory=112Mi,request-memory-per-key=48Mi" for what requests hold. What is not named is
+ * as by default. INVALID_ARGUMENT.
  */
 int limits_config_parse(const char *rates, const char *quotas, struct limits_config *ret_config,
                         struct error *err);
 
 /* The same for one workspace, on top of what the server's options say: "streams" are then those of
- * the workspace, and "address" and "local", which are of no workspace, INVALID_ARGUMENT. */
+ * the workspace; "address", "local" and memory, which are of no workspace, are INVALID_ARGUMENT. */
 int limits_config_refine(const struct limits_config *base, const char *rates, const char *quotas,
                          struct limits_config *ret_config, struct error *err);
 
 struct stream_owner;
 struct workspace_limits;
+struct caller_memory;
 
 struct limits {
     struct limits_config config;
     struct buckets callers, addresses;
     struct stream_owner *owners;         /* of open streams */
+    struct caller_memory *memory;        /* of callers with requests under way */
     struct workspace_limits *workspaces; /* that have limits of their own */
     uint32_t streams;
     struct limits_counters counters;

@@ -8,8 +8,12 @@
 
 #include "api/call_limits.h"
 #include "base/cleanup.h"
+#include "base/quantity.h"
 
-enum { TEXT_MAX = 512, RATE_MAX = 1000000 };
+#define REQUEST_MEMORY         "request-memory"
+#define REQUEST_MEMORY_PER_KEY "request-memory-per-key"
+
+enum { TEXT_MAX = 512, RATE_MAX = 1000000, MEMORY_LEAST = 4 << 20 };
 
 /* Far above what one agent does, and below what one machine can serve. */
 static const struct limits_config defaults = {
@@ -26,6 +30,9 @@ static const struct limits_config defaults = {
             [ROUTE_CLASS_FREE] = {0, 0},
         },
     .address = {3000, 15000},
+    /* One key's holds the largest JSON body with what is made of it, once. */
+    .memory = 112 << 20,
+    .memory_per_caller = 48 << 20,
 };
 
 static bool parse_number(const char *text, size_t len, uint32_t most, uint32_t *ret_number)
@@ -82,9 +89,27 @@ static int set_rate(const char *name, const char *value, struct limits_config *c
     return 0;
 }
 
+/* "64Mi", "off" */
+static int set_memory(const char *name, const char *value, struct limits_config *config,
+                      struct error *err)
+{
+    uint64_t *place =
+        strcmp(name, REQUEST_MEMORY) == 0 ? &config->memory : &config->memory_per_caller;
+    uint64_t bytes = 0;
+    if (strcmp(value, "off") != 0 &&
+        (quantity_bytes(value, &bytes, NULL) < 0 || bytes < MEMORY_LEAST))
+        return error_set(err, ERROR_INVALID_ARGUMENT,
+                         "%s: \"%.40s\" is not an amount of at least 4Mi, as 64Mi, or off", name,
+                         value);
+    *place = bytes;
+    return 0;
+}
+
 static int set_quota(const char *name, const char *value, struct limits_config *config,
                      struct error *err)
 {
+    if (strcmp(name, REQUEST_MEMORY) == 0 || strcmp(name, REQUEST_MEMORY_PER_KEY) == 0)
+        return set_memory(name, value, config, err);
     return quotas_set(&config->quotas, name, value, err);
 }
 
@@ -120,6 +145,15 @@ static int set_rate_within(const char *name, const char *value, struct limits_co
     return set_rate(name, value, config, err);
 }
 
+static int set_quota_within(const char *name, const char *value, struct limits_config *config,
+                            struct error *err)
+{
+    if (strncmp(name, REQUEST_MEMORY, strlen(REQUEST_MEMORY)) == 0)
+        return error_set(err, ERROR_INVALID_ARGUMENT,
+                         "%s is for the whole server to say (--quota), not for a workspace", name);
+    return set_quota(name, value, config, err);
+}
+
 int limits_config_refine(const struct limits_config *base, const char *rates, const char *quotas,
                          struct limits_config *ret_config, struct error *err)
 {
@@ -132,7 +166,7 @@ int limits_config_refine(const struct limits_config *base, const char *rates, co
     if (strcmp(rates, "on") != 0 && !config.off &&
         each_pair(rates, &config, set_rate_within, err) < 0)
         return error_prefix(err, "rateLimit");
-    if (each_pair(quotas, &config, set_quota, err) < 0)
+    if (each_pair(quotas, &config, set_quota_within, err) < 0)
         return error_prefix(err, "quota");
     *ret_config = config;
     return 0;

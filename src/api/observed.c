@@ -12,6 +12,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "api/memory_return.h"
 #include "api/route_class.h"
 #include "base/cleanup.h"
 #include "base/log.h"
@@ -88,6 +89,8 @@ void observed_request(struct http_exchange *x, const struct http_summary *summar
     meter_request(loop_meters(api->loop), summary->api, summary->kind, summary->status,
                   summary->seconds);
     write_access(api, summary);
+    if (api->memory_return != NULL)
+        memory_return_soon(api->memory_return, api->loop, http_memory(x)->used);
 }
 
 /* --- telling --- */
@@ -132,6 +135,14 @@ static void tell_http(const struct api *api, struct meter_sink *sink)
     meter_gauge(sink, "cella_http_connections", "Connections that are open.", load.connections);
     meter_gauge(sink, "cella_http_requests_in_progress",
                 "Requests that are being answered, streams included.", load.busy);
+    const struct memory_budget memory =
+        api->server == NULL ? (struct memory_budget){0} : *http_server_memory(api->server);
+    meter_gauge(sink, "cella_request_memory_bytes", "Memory that requests under way hold.",
+                (double)memory.used);
+    meter_gauge(sink, "cella_request_memory_peak_bytes", "The most that they have held.",
+                (double)memory.peak);
+    meter_gauge(sink, "cella_request_memory_limit_bytes",
+                "The most that they may hold; 0: there is no limit.", (double)memory.max);
     meter_gauge(sink, "cella_draining", "Whether the server is on its way out.", api->draining);
 }
 

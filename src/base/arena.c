@@ -28,6 +28,7 @@ struct block {
 struct arena {
     struct block *first; /* the one that is being filled */
     size_t next_cap;
+    struct memory_account *account; /* NULL: none */
 };
 
 static size_t rounded(size_t size)
@@ -39,32 +40,55 @@ static size_t rounded(size_t size)
 }
 
 /* Zeroed by calloc(), which knows which pages are fresh from the kernel. */
-static struct block *block_new(size_t cap)
+static struct block *block_new(size_t cap, struct memory_account *account)
 {
     struct block *block = calloc(1, sizeof(struct block) + cap);
     if (block == NULL)
         abort();
     block->cap = cap;
+    memory_take(account, sizeof(struct block) + cap);
     return block;
 }
 
-static struct arena *arena_in(struct block *block, size_t next_cap)
+static struct arena *arena_in(struct block *block, size_t next_cap, struct memory_account *account)
 {
     struct arena *arena = (struct arena *)block->data;
     block->used = rounded(sizeof(struct arena));
-    *arena = (struct arena){.first = block, .next_cap = next_cap};
+    *arena = (struct arena){.first = block, .next_cap = next_cap, .account = account};
     return arena;
+}
+
+struct arena *arena_new_for(struct memory_account *account)
+{
+    return arena_in(block_new(FIRST_BLOCK - sizeof(struct block), account), (size_t)2 * FIRST_BLOCK,
+                    account);
 }
 
 struct arena *arena_new(void)
 {
-    return arena_in(block_new(FIRST_BLOCK - sizeof(struct block)), (size_t)2 * FIRST_BLOCK);
+    return arena_new_for(NULL);
 }
 
 struct arena *arena_new_sized(size_t size)
 {
     size_t cap = rounded(sizeof(struct arena)) + rounded(size);
-    return arena_in(block_new(cap), cap);
+    return arena_in(block_new(cap, NULL), cap, NULL);
+}
+
+struct memory_account *arena_account(const struct arena *arena)
+{
+    return arena->account;
+}
+
+int arena_check(const struct arena *arena, size_t bytes, struct error *err)
+{
+    return memory_check(arena->account, bytes, err);
+}
+
+static void block_free(struct block *block, struct memory_account *account)
+{
+    memory_give(account, sizeof(struct block) + block->cap);
+    free(block);
 }
 
 void arena_free(struct arena *arena)
@@ -72,11 +96,31 @@ void arena_free(struct arena *arena)
     if (arena == NULL)
         return;
     struct block *block = arena->first; /* the arena itself lies in one of them */
+    struct memory_account *account = arena->account;
     while (block != NULL) {
         struct block *next = block->next;
-        free(block);
+        block_free(block, account);
         block = next;
     }
+}
+
+/* The block that the arena itself lies in is the last of the list, unless large blocks of their
+ * own were put behind it. */
+void arena_clear(struct arena *arena)
+{
+    struct block *home = NULL;
+    for (struct block *block = arena->first, *next; block != NULL; block = next) {
+        next = block->next;
+        if (block->data == (char *)arena)
+            home = block;
+        else
+            block_free(block, arena->account);
+    }
+    size_t start = rounded(sizeof(struct arena));
+    memset(home->data + start, 0, home->used - start);
+    home->used = start;
+    home->next = NULL;
+    arena->first = home;
 }
 
 void *arena_alloc(struct arena *arena, size_t size)
@@ -89,13 +133,13 @@ void *arena_alloc(struct arena *arena, size_t size)
         return p;
     }
     if (size >= arena->next_cap / 2) { /* its own block, behind the one that is being filled */
-        struct block *own = block_new(size);
+        struct block *own = block_new(size, arena->account);
         own->used = size;
         own->next = block->next;
         block->next = own;
         return own->data;
     }
-    block = block_new(arena->next_cap);
+    block = block_new(arena->next_cap, arena->account);
     if (arena->next_cap < LARGEST_BLOCK)
         arena->next_cap *= 2;
     block->next = arena->first;

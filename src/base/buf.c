@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
+
 char buf_empty[1];
 
 void buf_init(struct buf *b, size_t max)
@@ -22,13 +24,16 @@ void buf_release(struct buf *b)
 {
     if (b->data != buf_empty)
         free(b->data);
+    struct memory_account *account = b->account;
+    memory_give(account, b->cap);
     buf_init(b, b->max);
+    b->account = account;
 }
 
 void buf_clear(struct buf *b)
 {
     b->len = 0;
-    b->failed = false;
+    b->failed = b->refused = false;
     if (b->data != buf_empty)
         b->data[0] = '\0';
 }
@@ -49,11 +54,16 @@ char *buf_reserve(struct buf *b, size_t extra)
         cap *= 2;
     if (cap > b->max + 1)
         cap = b->max + 1;
+    if (memory_check(b->account, cap - b->cap, NULL) < 0) {
+        b->failed = b->refused = true;
+        return NULL;
+    }
     char *data = realloc(b->data == buf_empty ? NULL : b->data, cap);
     if (data == NULL) {
         b->failed = true;
         return NULL;
     }
+    memory_take(b->account, cap - b->cap);
     data[b->len] = '\0';
     b->data = data;
     b->cap = cap;
@@ -138,12 +148,18 @@ int buf_check(const struct buf *b, const char *what, struct error *err)
 {
     if (!b->failed)
         return 0;
+    if (b->refused && memory_check(b->account, b->cap, err) < 0)
+        return -1;
+    if (b->refused)
+        return error_set(err, ERROR_MEMORY_LIMITED, "there was no memory for %s: try again later",
+                         what);
     return error_set(err, ERROR_PAYLOAD_TOO_LARGE, "%s is larger than %zu bytes", what, b->max);
 }
 
 char *buf_steal(struct buf *b)
 {
     char *data = b->data == buf_empty ? strdup("") : b->data;
+    memory_give(b->account, b->cap);
     buf_init(b, b->max);
     return data;
 }

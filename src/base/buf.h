@@ -18,12 +18,16 @@
 
 #include "base/error.h"
 
+struct memory_account;
+
 struct buf {
     char *data;
     size_t len;
     size_t cap;
     size_t max;
     bool failed;
+    bool refused;                   /* … because the account had no room for it */
+    struct memory_account *account; /* that its memory counts in (base/memory.h); NULL: none */
 };
 
 extern char buf_empty[1];
@@ -53,7 +57,8 @@ void buf_commit(struct buf *b, size_t len);
 /* Drops the first n bytes. */
 void buf_consume(struct buf *b, size_t n);
 
-/* 0, or -1 with PAYLOAD_TOO_LARGE ("<what> is larger than <max> bytes") when an append failed. */
+/* 0, or -1 with PAYLOAD_TOO_LARGE ("<what> is larger than <max> bytes") when an append failed, or
+ * with MEMORY_LIMITED or OVERLOADED when its account had no room. */
 int buf_check(const struct buf *b, const char *what, struct error *err);
 
 /* Hands the memory over: a NUL-terminated string to free(). The buffer is empty afterwards. */

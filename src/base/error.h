@@ -115,7 +115,9 @@
     X(TOO_MANY_STREAMS, 89, 429, 7)                                                                \
     X(TOO_MANY_SANDBOXES, 90, 429, 7)                                                              \
     X(AUDIT_UNAVAILABLE, 91, 503, 6)                                                               \
-    X(AGENT_INCOMPATIBLE, 92, 409, 4)
+    X(AGENT_INCOMPATIBLE, 92, 409, 4)                                                              \
+    X(MEMORY_LIMITED, 93, 429, 7)                                                                  \
+    X(OVERLOADED, 94, 503, 6)
 
 enum error_code {
     ERROR_NONE = 0,

@@ -68,6 +68,7 @@ enum {
     /* Wire */
     WIRE_PAYLOAD_MAX = 1 << 20, /* one frame */
     WIRE_DATA_CHUNK = 256 * 1024,
+    CHANNEL_ANSWER_MAX = 24 << 20, /* all frames of one answer: 256 processes with their commands */
 
     /* Metrics */
     STATS_IDS_MAX = 16,         /* sandboxes in one question to the warden: it answers in one go */

@@ -147,7 +147,7 @@ static int begin(struct http_exchange *x, int status, const char *type, int64_t 
     if (x->state != ANSWER_NONE)
         return error_set(err, ERROR_INTERNAL, "the request was answered twice");
     if (buf_check(&x->fields, "the answer's header", err) != 0 ||
-        exchange_answering(x, status, length < 0 && status < 300, err) != 0)
+        exchange_answering(x, status, length == -1 && status < 300, err) != 0)
         return -1;
     bool no_content = status == 204 || status == 304;
     x->bodiless = x->head.is_head || no_content;
@@ -206,7 +206,7 @@ int http_reply_start(struct http_exchange *x, int status, const char *content_ty
         return -1;
     /* Without a length the first bytes may be long in coming (events, logs): the client should
      * know at once that it was heard. */
-    bool hold = content_length > 0 && !x->bodiless;
+    bool hold = content_length != -1 && content_length != 0 && !x->bodiless;
     return hold ? 0 : send_out(x, NULL, 0, false, err);
 }
 

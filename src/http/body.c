@@ -159,24 +159,35 @@ static int too_large(size_t max, struct error *err)
     return error_set(err, ERROR_PAYLOAD_TOO_LARGE, "the body is larger than %zu bytes", max);
 }
 
-static int all_chunked(struct http_exchange *x, size_t max, struct slice *ret_body,
-                       struct error *err)
+static int gather_chunks(struct http_exchange *x, struct buf *b, struct error *err)
 {
-    _cleanup_buf_ struct buf b = BUF_INIT(max);
     struct pace pace = {.since = loop_now(http_loop(x))};
     char piece[8192];
     ssize_t n;
     while ((n = http_body_read(x, piece, sizeof(piece), err)) > 0) {
-        buf_add(&b, piece, (size_t)n);
-        if (b.failed)
-            return too_large(max, err);
+        size_t cap = b->cap;
+        /* It grows by doubling, and is copied into the arena in the end. */
+        if (memory_check(x->account, 2 * (b->len + (size_t)n) - cap, err) < 0)
+            return -1;
+        buf_add(b, piece, (size_t)n);
+        memory_take(x->account, b->cap - cap);
+        if (b->failed)
+            return too_large(b->max, err);
         if (keep_pace(x, &pace, (size_t)n, err) < 0)
             return -1;
     }
-    if (n < 0)
-        return -1;
-    *ret_body = (struct slice){arena_dup(x->arena, b.data, b.len), b.len};
-    return 0;
+    return n < 0 ? -1 : 0;
+}
+
+static int all_chunked(struct http_exchange *x, size_t max, struct slice *ret_body,
+                       struct error *err)
+{
+    _cleanup_buf_ struct buf b = BUF_INIT(max);
+    int rc = gather_chunks(x, &b, err);
+    if (rc == 0)
+        *ret_body = (struct slice){arena_dup(x->arena, b.data, b.len), b.len};
+    memory_give(x->account, b.cap);
+    return rc;
 }
 
 int http_body_all(struct http_exchange *x, size_t max, struct slice *ret_body, struct error *err)
@@ -185,6 +196,8 @@ int http_body_all(struct http_exchange *x, size_t max, struct slice *ret_body, s
         return all_chunked(x, max, ret_body, err);
     if (x->body_left > max)
         return too_large(max, err);
+    if (memory_check(x->account, x->body_left, err) < 0)
+        return -1;
     struct pace pace = {.since = loop_now(http_loop(x))};
     size_t len = (size_t)x->body_left, at = 0;
     char *body = arena_alloc(x->arena, len + 1);

@@ -48,6 +48,7 @@ struct http_server {
     http_recorder *recorder;   /* NULL: nobody */
     struct tracer *tracer;     /* borrowed; NULL: spans are not recorded */
     struct id_source ids;
+    struct memory_budget memory; /* of all requests together */
     struct listener *listeners;
     struct http_conn *conns;
     struct http_conn *idle; /* those that make room for others, who has waited longest first */
@@ -156,6 +157,7 @@ enum answer_state { ANSWER_NONE, ANSWER_STARTED, ANSWER_ENDED };
 struct http_exchange {
     struct http_conn *conn;
     struct arena *arena;
+    struct memory_account *account; /* what it holds: the arena, and what handlers count */
     struct request_head head;
     const struct http_observer *observer; /* NULL: nobody */
     void *observer_ctx;

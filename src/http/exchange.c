@@ -27,6 +27,11 @@ struct arena *http_arena(struct http_exchange *x)
     return x->arena;
 }
 
+struct memory_account *http_memory(const struct http_exchange *x)
+{
+    return x->account;
+}
+
 struct loop *http_loop(const struct http_exchange *x)
 {
     return x->conn->server->loop;
@@ -204,15 +209,18 @@ static enum exchange_end run(struct http_exchange *x)
 
 enum exchange_end exchange_run(struct http_conn *c)
 {
-    struct arena *arena = arena_new();
+    struct memory_account account = {.server = &c->server->memory};
+    struct arena *arena = arena_new_for(&account);
     struct http_exchange *x = arena_alloc(arena, sizeof(*x));
     x->conn = c;
     x->arena = arena;
+    x->account = &account;
     buf_init(&x->fields, c->server->limits.headers_max);
     enum exchange_end end = run(x);
     if (x->observer != NULL)
         x->observer->ended(x->observer_ctx, end != EXCHANGE_CUT);
     buf_release(&x->fields);
     arena_free(arena);
+    memory_set_owner(&account, NULL);
     return end;
 }

@@ -95,6 +95,11 @@ struct http_load http_server_load(const struct http_server *server)
     return (struct http_load){.connections = server->conn_count, .busy = server->busy_count};
 }
 
+struct memory_budget *http_server_memory(struct http_server *server)
+{
+    return &server->memory;
+}
+
 /* --- buffers and the date --- */
 
 char *server_buffer_take(struct http_server *server)

@@ -101,6 +101,8 @@ struct http_load {
     unsigned connections, busy;
 };
 struct http_load http_server_load(const struct http_server *server);
+/* How much memory all requests together may hold, and do hold. */
+struct memory_budget *http_server_memory(struct http_server *server);
 
 /* --- the request --- */
 
@@ -123,6 +125,8 @@ struct http_request {
 
 const struct http_request *http_request(const struct http_exchange *x);
 struct arena *http_arena(struct http_exchange *x);
+/* What the request holds, its arena included; good until its end. */
+struct memory_account *http_memory(const struct http_exchange *x);
 /* It is somebody else who asks, for whom the peer stands; as long as the exchange's arena. */
 void http_set_peer(struct http_exchange *x, const char *peer);
 struct loop *http_loop(const struct http_exchange *x);
@@ -194,8 +198,10 @@ bool http_is_ending(const struct http_exchange *x);
  * server's end, what is to be told (UNAVAILABLE); of any other one there is nobody to tell. */
 bool http_can_tell(const struct http_exchange *x, struct error *why);
 
-/* A streamed answer: start, write …, end. content_length -1: chunked (or until close for HTTP/1.0).
- */
+/* A streamed answer: start, write …, end. content_length -1: chunked (or until close for HTTP/1.0),
+ * as events and logs are that may go on for ever. HTTP_LENGTH_LATER: the same for an answer that is
+ * no stream of that kind: it ends when it is written, and only its length is not known before. */
+enum { HTTP_LENGTH_LATER = -2 };
 int http_reply_start(struct http_exchange *x, int status, const char *content_type,
                      int64_t content_length, struct error *err);
 int http_reply_write(struct http_exchange *x, const void *data, size_t len, struct error *err);

@@ -70,7 +70,9 @@ struct slice json_base64_encode(struct arena *arena, struct slice bytes);
 int json_base64_decode(struct arena *arena, struct slice text, struct slice *ret_bytes,
                        struct error *err);
 
-/* The document as text in the arena. */
+/* The document as text, to be freed. */
+char *json_text(const yyjson_mut_doc *doc, bool pretty, size_t *ret_len);
+/* The same in the arena. */
 struct slice json_write(struct arena *arena, const yyjson_mut_doc *doc, bool pretty);
 /* A mutable document whose memory is freed with the arena. */
 yyjson_mut_doc *json_doc(struct arena *arena);

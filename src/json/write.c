@@ -42,18 +42,18 @@ static char *write_text(const yyjson_mut_doc *doc, yyjson_write_flag flags, size
     return text;
 }
 
-struct slice json_write(struct arena *arena, const yyjson_mut_doc *doc, bool pretty)
+char *json_text(const yyjson_mut_doc *doc, bool pretty, size_t *ret_len)
 {
     yyjson_write_flag flags = YYJSON_WRITE_INF_AND_NAN_AS_NULL;
     if (pretty)
         flags |= YYJSON_WRITE_PRETTY_TWO_SPACES;
-    size_t len = 0;
-    _cleanup_free_ char *text = write_text(doc, flags, &len);
+    char *text = write_text(doc, flags, ret_len);
     if (text != NULL)
-        return (struct slice){arena_dup(arena, text, len), len};
+        return text;
 
     /* Somewhere in it is a string that is not UTF-8 (a file's name, a message cut in the middle of
      * a character). Outside of strings all is ASCII, so mending the whole text mends the string. */
+    size_t len = 0;
     _cleanup_free_ char *raw = write_text(doc, flags | YYJSON_WRITE_ALLOW_INVALID_UNICODE, &len);
     if (raw == NULL)
         abort();
@@ -61,5 +61,13 @@ struct slice json_write(struct arena *arena, const yyjson_mut_doc *doc, bool pre
     utf8_clean((struct slice){raw, len}, &clean);
     if (clean.failed)
         abort();
-    return (struct slice){arena_dup(arena, clean.data, clean.len), clean.len};
+    *ret_len = clean.len;
+    return buf_steal(&clean);
+}
+
+struct slice json_write(struct arena *arena, const yyjson_mut_doc *doc, bool pretty)
+{
+    size_t len = 0;
+    _cleanup_free_ char *text = json_text(doc, pretty, &len);
+    return (struct slice){arena_dup(arena, text, len), len};
 }

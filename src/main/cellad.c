@@ -22,6 +22,7 @@
 #include "api/signed_address.h"
 #include "api/call_limits.h"
 #include "api/live.h"
+#include "api/memory_return.h"
 #include "api/observed.h"
 #include "api/port_callback.h"
 #include "api/record.h"
@@ -85,6 +86,7 @@ struct cellad {
     struct recorder recorder;
     struct workers *searchers;
     struct live_calls live;
+    struct memory_return memory_return;
     struct connect_watchers watchers;
     struct signed_hints signed_hints;
     struct proxies proxies;
@@ -292,6 +294,7 @@ static void serve(void *arg)
     if (d->server != NULL) {
         http_server_set_tls(d->server, d->tls);
         http_server_set_recorder(d->server, observed_request, exporter_tracer(d->exporter));
+        http_server_memory(d->server)->max = d->limits.config.memory;
         d->api.server = d->server;
     }
     if (d->server == NULL || http_server_add(d->server, CELLAD_FD_LISTEN, &err) < 0 ||
@@ -487,6 +490,7 @@ static int open_parts(struct cellad *d, const char *data, bool open_to_all, unsi
     d->api.code = d->code;
     d->api.auth = d->auth;
     d->api.live = &d->live;
+    d->api.memory_return = &d->memory_return;
     d->api.watchers = &d->watchers;
     d->api.signed_hints = &d->signed_hints;
     d->api.proxies = &d->proxies;
@@ -546,6 +550,7 @@ int cellad_main(int argc, char **argv)
     }
     log_init("cellad", (enum log_level)log_level_parse(argv[3]));
     prctl(PR_SET_NAME, "cellad");
+    memory_return_init();
     program_allow_files();
     prompt_turns();
     if (confine(&err) < 0) {
@@ -583,6 +588,7 @@ int cellad_main(int argc, char **argv)
     }
     http_server_free(d.server);
     http_server_free(d.figures);
+    memory_return_stop(&d.memory_return);
     tls_context_free(d.tls);
     code_free(d.code);
     connect_watchers_release(&d.watchers);

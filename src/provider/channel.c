@@ -40,10 +40,12 @@ struct call {
     uint32_t id;
     uint16_t item_type; /* what is collected until the end; 0: the first frame is the end */
     size_t max_items, items;
+    size_t bytes; /* that have come */
     struct arena *arena;
     struct frame_copy *first, **last;
     bool done;
     bool failed;
+    bool refused; /* … by us: the other end is to send no more */
     struct error error;
     struct co_cond answered;
 };
@@ -145,6 +147,27 @@ static void close_channel(struct channel *c, const struct error *why)
         c->events.closed(c->events.ctx);
 }
 
+/* Whether so many bytes more may be held for a call: an agent can send any number of them. */
+static int admit_frame(struct call *call, size_t len, struct error *err)
+{
+    call->bytes += len;
+    if (call->bytes > CHANNEL_ANSWER_MAX)
+        return error_set(err, ERROR_LIMIT_EXCEEDED,
+                         "the sandbox's answer is larger than the %d MiB that one may have",
+                         CHANNEL_ANSWER_MAX >> 20);
+    return call->arena == NULL ? 0 : arena_check(call->arena, len, err);
+}
+
+static void refuse_call(struct channel *c, struct call *call, const struct error *why)
+{
+    if (call->question != NULL) {
+        answer_question(c, call->question, why);
+        return;
+    }
+    call->refused = true;
+    finish(call, why);
+}
+
 static int take_frame(struct channel *c, const struct frame_header *header, struct slice payload,
                       struct error *err)
 {
@@ -166,6 +189,11 @@ static int take_frame(struct channel *c, const struct frame_header *header, stru
     if (call->items++ > call->max_items)
         return error_set(err, ERROR_LIMIT_EXCEEDED, "more than %zu items", call->max_items);
 
+    struct error why;
+    if (admit_frame(call, payload.len, &why) < 0) {
+        refuse_call(c, call, &why);
+        return 0;
+    }
     if (call->arena == NULL) /* a question's: it may be open for days */
         call->arena = arena_new();
     struct frame_copy *copy = arena_alloc(call->arena, sizeof(*copy));
@@ -362,7 +390,7 @@ static int converse(struct channel *c, struct call *call, const struct wire_sche
         rc = co_cond_wait(c->loop, &call->answered, timeout_ms, err);
     unlink_call(c, call);
     c->call_count--;
-    if (sent && !call->done)
+    if (sent && (!call->done || call->refused))
         tell_cancelled(c, call->id);
     c->users--;
     channel_release(c);

@@ -30,6 +30,7 @@ static int read_matches(struct file_transfer *t, const struct file_find *request
     struct frame_header header;
     struct slice payload;
     struct file_found found;
+    transfer_charge(t, arena);
     for (;;) {
         /* A long search is silent while it finds nothing. */
         if (transfer_next(t, 2 * FIND_TIME_MAX_MS, &header, &payload, err) < 0)
@@ -39,6 +40,9 @@ static int read_matches(struct file_transfer *t, const struct file_find *request
         bytes += payload.len + sizeof(*items);
         if (header.type != FILE_MATCH || count == request->results_max || bytes > MATCH_BYTES_MAX)
             return transfer_unexpected(header.type, err);
+        if (arena_check(arena, payload.len + (count == cap ? 2 * cap * sizeof(*items) : 0), err) <
+            0)
+            return -1;
         if (count == cap) {
             struct file_match *more = arena_alloc(arena, 2 * cap * sizeof(*more));
             memcpy(more, items, count * sizeof(*more));

@@ -101,25 +101,66 @@ static bool is_behind(const struct sandbox *sb, const struct sandbox_filter *fil
                                 : sb->created_ms > filter->after_ms;
 }
 
-/* The map keeps the order in which sandboxes were put in, which is the one of created_ms. */
-int sandboxes_list(struct sandboxes *s, const struct sandbox_filter *filter, struct arena *arena,
-                   struct sandbox_info **ret_items, size_t *ret_count, size_t *ret_total,
-                   struct error *err)
+static struct sandbox *first_of(const struct sandboxes *s, const struct sandbox_filter *filter)
+{
+    struct sandbox *sb = s->ids;
+    return filter->newest_first && sb != NULL ? ELMT_FROM_HH(sb->by_id.tbl, sb->by_id.tbl->tail)
+                                              : sb;
+}
+
+/* Those that match, and how many there are, whatever limit, offset and after_ms say. The map keeps
+ * the order in which sandboxes were put in, which is the one of created_ms. */
+static struct sandbox **choose(const struct sandboxes *s, const struct sandbox_filter *filter,
+                               struct arena *arena, size_t *ret_count, size_t *ret_total)
 {
     size_t most = HASH_CNT(by_id, s->ids) < filter->limit ? HASH_CNT(by_id, s->ids) : filter->limit;
-    struct sandbox_info *items = arena_alloc(arena, (most + 1) * sizeof(*items));
+    struct sandbox **chosen = arena_alloc(arena, (most + 1) * sizeof(struct sandbox *));
     size_t total = 0, behind = 0, count = 0;
-    struct sandbox *sb = s->ids;
-    if (filter->newest_first && sb != NULL)
-        sb = ELMT_FROM_HH(sb->by_id.tbl, sb->by_id.tbl->tail);
-    for (; sb != NULL; sb = filter->newest_first ? sb->by_id.prev : sb->by_id.next) {
+    for (struct sandbox *sb = first_of(s, filter); sb != NULL;
+         sb = filter->newest_first ? sb->by_id.prev : sb->by_id.next) {
         if (!matches(sb, filter))
             continue;
         total++;
         if (is_behind(sb, filter) && behind++ >= filter->offset && count < most)
-            sandbox_info(sb, arena, &items[count++]);
+            chosen[count++] = sb;
+    }
+    *ret_count = count;
+    *ret_total = total;
+    return chosen;
+}
+
+int sandboxes_list(struct sandboxes *s, const struct sandbox_filter *filter, struct arena *arena,
+                   struct sandbox_info **ret_items, size_t *ret_count, size_t *ret_total,
+                   struct error *err)
+{
+    size_t count, total;
+    struct sandbox **chosen = choose(s, filter, arena, &count, &total);
+    if (arena_check(arena, count * sizeof(struct sandbox_info), err) < 0)
+        return -1;
+    struct sandbox_info *items = arena_alloc(arena, (count + 1) * sizeof(*items));
+    for (size_t i = 0; i < count; i++) {
+        if (arena_check(arena, chosen[i]->env_len, err) < 0)
+            return -1;
+        sandbox_info(chosen[i], arena, &items[i]);
     }
     *ret_items = items;
+    *ret_count = count;
+    *ret_total = total;
+    return 0;
+}
+
+int sandboxes_list_ids(struct sandboxes *s, const struct sandbox_filter *filter,
+                       struct arena *arena, const char ***ret_ids, size_t *ret_count,
+                       size_t *ret_total, struct error *err)
+{
+    size_t count, total;
+    struct sandbox **chosen = choose(s, filter, arena, &count, &total);
+    if (arena_check(arena, count * (sizeof(char *) + SANDBOX_ID_LEN + 1), err) < 0)
+        return -1;
+    const char **ids = arena_alloc(arena, (count + 1) * sizeof(*ids));
+    for (size_t i = 0; i < count; i++)
+        ids[i] = arena_strdup(arena, chosen[i]->id);
+    *ret_ids = ids;
     *ret_count = count;
     *ret_total = total;
     return 0;

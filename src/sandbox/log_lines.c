@@ -11,8 +11,15 @@
 
 enum { SLACK = 2 }; /* so many times too much is gathered before the oldest go */
 
-static void line_release(struct log_line *line)
+/* What a line holds, roughly. */
+static size_t line_cost(const struct log_line *line)
 {
+    return sizeof(*line) + line->entry.message.len + PROCESS_NAME_MAX;
+}
+
+static void line_release(const struct log_lines *lines, struct log_line *line)
+{
+    memory_give(lines->account, line_cost(line));
     free((char *)line->entry.message.data);
     free((char *)line->entry.process);
 }
@@ -37,7 +44,7 @@ static void settle(struct log_lines *lines)
     while (gone < lines->count &&
            (lines->count - gone > lines->max_count || lines->bytes > LOGS_BYTES_MAX)) {
         lines->bytes -= lines->items[gone].entry.message.len;
-        line_release(&lines->items[gone++]);
+        line_release(lines, &lines->items[gone++]);
     }
     lines->count -= gone;
     lines->left_out += gone;
@@ -75,6 +82,7 @@ void log_lines_add(struct log_lines *lines, const struct sandbox_log_entry *entr
     if (entry->process != NULL)
         line->entry.process = copy(entry->process, strlen(entry->process));
     lines->bytes += len;
+    memory_take(lines->account, line_cost(line));
     if (lines->count > SLACK * (lines->max_count + 64) || lines->bytes > SLACK * LOGS_BYTES_MAX)
         settle(lines);
 }
@@ -82,9 +90,10 @@ void log_lines_add(struct log_lines *lines, const struct sandbox_log_entry *entr
 void log_lines_release(struct log_lines *lines)
 {
     for (size_t i = 0; i < lines->count; i++)
-        line_release(&lines->items[i]);
+        line_release(lines, &lines->items[i]);
     free(lines->items);
-    *lines = (struct log_lines){.max_count = lines->max_count, .since_ms = lines->since_ms};
+    *lines = (struct log_lines){
+        .max_count = lines->max_count, .since_ms = lines->since_ms, .account = lines->account};
 }
 
 size_t log_lines_take(struct log_lines *lines, struct arena *arena,

@@ -27,10 +27,11 @@ struct log_lines {
     size_t max_count; /* newest lines to keep */
     int64_t since_ms; /* older ones are not taken at all */
     uint64_t orders;
-    uint64_t left_out; /* lines that gave way */
+    uint64_t left_out;              /* lines that gave way */
+    struct memory_account *account; /* that they count in; NULL: none */
 };
 
-/* Start from a zeroed struct with max_count and since_ms set. */
+/* Start from a zeroed struct with max_count, since_ms and account set. */
 void log_lines_add(struct log_lines *lines, const struct sandbox_log_entry *entry, unsigned rank);
 void log_lines_release(struct log_lines *lines);
 

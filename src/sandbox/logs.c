@@ -124,7 +124,7 @@ static void add_story(struct sandbox_log_reader *r, struct log_lines *lines)
 struct stream_view {
     struct sandbox_log_reader *reader;
     struct channel *channel;
-    struct arena *arena; /* for the answers */
+    struct arena *arena; /* for one answer at a time */
     const struct agent_change *change;
     unsigned stream; /* LOG_STDOUT, LOG_STDERR */
 };
@@ -137,6 +137,9 @@ static int read_piece(const struct stream_view *view, uint64_t offset,
                                              .offset = offset,
                                              .max = WIRE_DATA_CHUNK};
     uint64_t *budget = &view->reader->budget;
+    arena_clear(view->arena); /* the piece before is done with */
+    if (arena_check(view->arena, WIRE_DATA_CHUNK + OUTPUT_TIMES_MAX, err) < 0)
+        return -1;
     if (*budget == 0)
         return error_set(err, ERROR_LIMIT_EXCEEDED, "there is too much of it");
     if (channel_call(view->channel, &agent_timed_read_schema, &request, &agent_timed_schema,
@@ -328,8 +331,7 @@ static int add_changed(struct sandbox_log_reader *r, struct log_lines *lines, st
         return -1;
     for (size_t i = 0; i < list.count; i++) {
         const struct agent_change *change = &list.items[i];
-        /* The answers for one process at a time: together they may be more than fits. */
-        struct arena *answers = arena_new();
+        struct arena *answers = arena_new_for(arena_account(arena));
         int rc = 0;
         for (unsigned stream = LOG_STDOUT; stream <= LOG_STDERR && rc == 0; stream++) {
             const struct stream_view view = {r, channel, answers, change, stream};
@@ -362,10 +364,11 @@ static int gather(struct sandbox_log_reader *r, struct log_lines *lines, struct 
         add_story(r, lines);
     if (!(sources(&r->query) & SANDBOX_LOG_OF_PROCESSES) || r->sb->status != SANDBOX_RUNNING)
         return 0;
-    struct arena *arena = arena_new();
+    struct arena *arena = arena_new_for(lines->account);
     int rc = add_changed(r, lines, arena, &why);
     arena_free(arena);
-    if (rc < 0 && why.code == ERROR_CANCELLED) {
+    bool refused = why.code == ERROR_MEMORY_LIMITED || why.code == ERROR_OVERLOADED;
+    if (rc < 0 && (why.code == ERROR_CANCELLED || refused)) {
         *err = why;
         return -1;
     }
@@ -384,9 +387,12 @@ static int read_once(struct sandbox_log_reader *r, struct arena *arena,
     struct log_lines lines = {
         .max_count = r->begun ? LOGS_TAIL_MAX : r->query.tail,
         .since_ms = r->query.since_ms,
+        .account = arena_account(arena),
     };
     r->budget = LOGS_READ_MAX;
     int rc = gather(r, &lines, err);
+    if (rc == 0)
+        rc = arena_check(arena, lines.bytes, err);
     if (rc == 0)
         *ret_count = log_lines_take(&lines, arena, ret_entries);
     log_lines_release(&lines);

@@ -211,6 +211,10 @@ struct sandbox_filter {
 int sandboxes_list(struct sandboxes *s, const struct sandbox_filter *filter, struct arena *arena,
                    struct sandbox_info **ret_items, size_t *ret_count, size_t *ret_total,
                    struct error *err);
+/* Their ids alone, for who looks at one after the other: each may be gone by then. */
+int sandboxes_list_ids(struct sandboxes *s, const struct sandbox_filter *filter,
+                       struct arena *arena, const char ***ret_ids, size_t *ret_count,
+                       size_t *ret_total, struct error *err);
 
 struct sandbox_clone {
     const char *workspace;

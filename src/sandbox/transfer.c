@@ -25,7 +25,7 @@ struct file_transfer {
     struct sandbox *sb;
     int fd;
     struct buf in; /* read ahead */
-    size_t used;   /* of it, by the frame that was given out last */
+    size_t used;   /* of it, by frames that were given out */
     uint64_t begun_ns;
     enum meter_histogram meter; /* by what was asked for first */
     bool asked;
@@ -121,15 +121,15 @@ int transfer_unexpected(uint16_t type, struct error *err)
 int transfer_next(struct file_transfer *t, int64_t timeout_ms, struct frame_header *ret_header,
                   struct slice *ret_payload, struct error *err)
 {
-    if (t->used > 0)
-        buf_consume(&t->in, t->used);
-    t->used = 0;
     for (;;) {
-        int got = wire_next(&t->in, ret_header, ret_payload, err);
+        struct buf rest = {.data = t->in.data + t->used, .len = t->in.len - t->used};
+        int got = wire_next(&rest, ret_header, ret_payload, err);
         if (got < 0)
             return -1;
         if (got > 0)
             break;
+        buf_consume(&t->in, t->used); /* only now: many small frames come with one read */
+        t->used = 0;
         char *to = buf_reserve(&t->in, READ_AHEAD);
         if (to == NULL)
             return buf_check(&t->in, "a frame", err);
@@ -141,7 +141,7 @@ int transfer_next(struct file_transfer *t, int64_t timeout_ms, struct frame_head
             return error_set(err, ERROR_UNAVAILABLE, "the sandbox closed the connection");
         buf_commit(&t->in, (size_t)n);
     }
-    t->used = FRAME_HEADER_SIZE + ret_header->length;
+    t->used += FRAME_HEADER_SIZE + ret_header->length;
     return ret_header->type == WIRE_ERROR ? wire_take_error(*ret_payload, err) : 0;
 }
 
@@ -183,6 +183,8 @@ int transfer_answer(struct file_transfer *t, const struct wire_schema *schema, s
     if (file_transfer_take(t, bytes, sizeof(bytes), err) < 0 ||
         frame_header_decode(bytes, &header, err) < 0)
         return -1;
+    if (arena_check(arena, header.length, err) < 0)
+        return -1;
     char *payload = arena_alloc(arena, header.length + 1);
     if (file_transfer_take(t, payload, header.length, err) < 0)
         return -1;
@@ -204,12 +206,19 @@ int transfer_ask(struct sandboxes *s, const char *workspace, const char *name,
     return transfer_answer(t, answer, arena, ret_msg, err);
 }
 
+void transfer_charge(struct file_transfer *t, const struct arena *arena)
+{
+    if (t->in.cap == 0)
+        t->in.account = arena_account(arena);
+}
+
 int transfer_entries(struct file_transfer *t, size_t max, struct arena *arena,
                      struct file_entry **ret_items, size_t *ret_count,
                      struct frame_header *ret_last, struct slice *ret_payload, struct error *err)
 {
     struct file_entry *items = arena_alloc(arena, 64 * sizeof(*items));
     size_t count = 0, cap = 64, bytes = 0;
+    transfer_charge(t, arena);
     for (;;) {
         if (transfer_next(t, 0, ret_last, ret_payload, err) < 0)
             return -1;
@@ -217,7 +226,12 @@ int transfer_entries(struct file_transfer *t, size_t max, struct arena *arena,
             break;
         bytes += ret_payload->len + sizeof(*items);
         if (count == max || bytes > TRANSFER_ENTRIES_BYTES)
-            return error_set(err, ERROR_LIMIT_EXCEEDED, "more entries than fit into one answer");
+            return error_set(err, ERROR_LIMIT_EXCEEDED,
+                             "more entries than fit into one answer (%zu entries, %d MiB)", max,
+                             TRANSFER_ENTRIES_BYTES >> 20);
+        if (arena_check(arena, ret_payload->len + (count == cap ? 2 * cap * sizeof(*items) : 0),
+                        err) < 0)
+            return -1;
         if (count == cap) { /* an array that doubles in the arena */
             struct file_entry *more = arena_alloc(arena, 2 * cap * sizeof(*more));
             memcpy(more, items, count * sizeof(*more));

@@ -45,6 +45,10 @@ int transfer_ask(struct sandboxes *s, const char *workspace, const char *name,
                  const struct wire_schema *answer, struct arena *arena, void *ret_msg,
                  struct error *err);
 
+/* Counts what is read ahead as held by the request whose arena this is. The transfer ends before
+ * the request does. */
+void transfer_charge(struct file_transfer *t, const struct arena *arena);
+
 /* FILE_ENTRY frames up to one of another type, whose payload is returned. In the arena;
  * LIMIT_EXCEEDED past `max` of them or TRANSFER_ENTRIES_BYTES. */
 enum { TRANSFER_ENTRIES_BYTES = 48 << 20 };

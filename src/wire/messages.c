@@ -560,6 +560,7 @@ static const struct wire_field file_entry_fields[] = {
     STR(10, struct file_entry, target, PATH_BYTES_MAX),
     U64(11, struct file_entry, inode),
     STRV(12, struct file_entry, attributes, FILE_ATTRIBUTES_MAX),
+    U64(13, struct file_entry, sorted),
 };
 SCHEMA(file_entry_schema, FILE_ENTRY, struct file_entry, file_entry_fields);
 SCHEMA_EMPTY(file_end_schema, FILE_END);

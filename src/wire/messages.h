@@ -761,11 +761,12 @@ struct agent_timed {
 
 enum file_ref_flags {
     FILE_NO_FOLLOW = 1 << 0, /* a link at the end is what is looked at, not where it leads */
+    FILE_SORTED = 1 << 1,    /* FILE_LIST: what is no directory first, each kind by name */
 };
 
 struct file_ref {
     const char *path;
-    uint64_t flags;         /* enum file_ref_flags; FILE_STAT's */
+    uint64_t flags;         /* enum file_ref_flags */
     const char *attributes; /* FILE_STAT, FILE_LIST: extended attributes that begin with this are
                              * wanted ("user.note."); NULL: none */
 };
@@ -824,6 +825,8 @@ struct file_entry {
     const char *target;      /* of a symlink */
     uint64_t inode;          /* with size and mtime: changes whenever the content was replaced */
     struct slice attributes; /* those that were asked for: "user.name=value" … */
+    uint64_t sorted; /* of the directory that a list begins with: what follows is in order. Only
+                      * where FILE_SORTED asked for it; an agent of an older server never says it */
 };
 
 /* --- agent: trees --- */

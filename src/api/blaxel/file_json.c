@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "api/call.h"
+#include "api/json_stream.h"
 #include "api/v0/file_json.h"
 
 enum { PERMISSION_BITS = 07777 };
@@ -39,39 +40,32 @@ static void add_attributes(struct arena *arena, yyjson_mut_doc *doc, yyjson_mut_
     json_add_lossy(doc, object, "group", slice_of(entry->group));
 }
 
-void box_file_json(struct arena *arena, yyjson_mut_doc *doc, yyjson_mut_val *root,
-                   const struct file_entry *entry, struct slice content)
+int box_file_reply(struct http_exchange *x, const struct file_entry *entry, struct slice content,
+                   struct error *err)
 {
+    _cleanup_json_stream_ struct json_stream out = {0};
+    yyjson_mut_val *root;
+    json_stream_begin(&out, x);
+    struct arena *arena = json_stream_arena(&out);
+    yyjson_mut_doc *doc = json_stream_item(&out, &root);
     add_name(arena, doc, root, entry->path);
-    api_add_text(arena, doc, root, "content", "contentBase64", content);
+    json_stream_members(&out, doc);
+    if (json_stream_text(&out, "content", content, false, err) < 0 ||
+        (!json_is_utf8(content) && json_stream_text(&out, "contentBase64", content, true, err) < 0))
+        return -1;
+    doc = json_stream_item(&out, &root);
     add_attributes(arena, doc, root, entry, content.len);
+    json_stream_members(&out, doc);
+    return json_stream_end(&out, err);
 }
 
-static yyjson_mut_val *add_item(struct arena *arena, yyjson_mut_doc *doc, yyjson_mut_val *list,
-                                const char *directory, const struct file_entry *entry)
+static void add_entry(struct arena *arena, yyjson_mut_doc *doc, yyjson_mut_val *object,
+                      const char *directory, const struct file_entry *entry)
 {
-    yyjson_mut_val *item = yyjson_mut_arr_add_obj(doc, list);
     const char *parent = strcmp(directory, "/") == 0 ? "" : directory;
-    add_name(arena, doc, item, arena_printf(arena, "%s/%s", parent, entry->path));
+    add_name(arena, doc, object, arena_printf(arena, "%s/%s", parent, entry->path));
     if (entry->type != FILE_DIRECTORY)
-        add_attributes(arena, doc, item, entry, entry->size);
-    return item;
+        add_attributes(arena, doc, object, entry, entry->size);
 }
 
-int box_tree_json(struct arena *arena, yyjson_mut_doc *doc, yyjson_mut_val *root, const char *path,
-                  const struct file_tree *tree, struct error *err)
-{
-    add_name(arena, doc, root, path);
-    return tree_json_of(arena, doc, root, path, tree, add_item, err);
-}
-
-void box_directory_json(struct arena *arena, yyjson_mut_doc *doc, yyjson_mut_val *root,
-                        const char *path, const struct file_entry *items, size_t count)
-{
-    add_name(arena, doc, root, path);
-    yyjson_mut_val *files = yyjson_mut_obj_add_arr(doc, root, "files");
-    yyjson_mut_val *directories = yyjson_mut_obj_add_arr(doc, root, "subdirectories");
-    for (size_t i = 0; i < count; i++)
-        add_item(arena, doc, items[i].type == FILE_DIRECTORY ? directories : files, path,
-                 &items[i]);
-}
+const struct file_shape box_file_shape = {add_name, add_entry};

@@ -5,17 +5,14 @@
 #include "api/blaxel/box.h"
 #include "api/blaxel/file_json.h"
 #include "api/blaxel/handlers.h"
+#include "api/v0/file_stream.h"
 #include "base/limits.h"
 #include "sandbox/file_tree.h"
 
 static int reply(struct http_exchange *x, const struct file_place *place,
                  const struct file_tree *tree, struct error *err)
 {
-    yyjson_mut_val *root;
-    yyjson_mut_doc *doc = api_json_new(http_arena(x), &root);
-    if (box_tree_json(http_arena(x), doc, root, place->path, tree, err) < 0)
-        return -1;
-    return api_reply_json(x, 200, doc, err);
+    return file_stream_tree(x, place->path, tree, &box_file_shape, NULL, err);
 }
 
 int box_tree_get(struct http_exchange *x, const struct route_params *params, void *ctx,

@@ -8,7 +8,7 @@
 #include "api/blaxel/file_json.h"
 #include "api/blaxel/filesystem_form.h"
 #include "api/blaxel/handlers.h"
-#include "api/v0/file_json.h"
+#include "api/v0/file_stream.h"
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/limits.h"
@@ -18,30 +18,17 @@
 static int get_file(struct http_exchange *x, const struct file_place *place, struct error *err)
 {
     _cleanup_buf_ struct buf content = BUF_INIT(FILE_JSON_MAX);
-    struct arena *arena = http_arena(x);
     struct file_entry entry;
 
-    if (file_read_for_json(place, arena, &entry, &content, err) < 0)
+    content.account = http_memory(x);
+    if (file_read_for_json(place, http_arena(x), &entry, &content, err) < 0)
         return -1;
-    yyjson_mut_val *root;
-    yyjson_mut_doc *doc = api_json_new(arena, &root);
-    box_file_json(arena, doc, root, &entry, (struct slice){content.data, content.len});
-    return api_reply_json(x, 200, doc, err);
+    return box_file_reply(x, &entry, (struct slice){content.data, content.len}, err);
 }
 
 static int get_directory(struct http_exchange *x, const struct file_place *place, struct error *err)
 {
-    struct arena *arena = http_arena(x);
-    struct file_entry directory, *items = NULL;
-    size_t count = 0;
-
-    if (sandbox_file_list(place->sandboxes, place->workspace, place->sandbox, place->path, arena,
-                          &directory, &items, &count, err) < 0)
-        return -1;
-    yyjson_mut_val *root;
-    yyjson_mut_doc *doc = api_json_new(arena, &root);
-    box_directory_json(arena, doc, root, place->path, items, count);
-    return api_reply_json(x, 200, doc, err);
+    return file_stream_directory(x, place, &box_file_shape, err);
 }
 
 int box_file_get(struct http_exchange *x, const struct route_params *params, void *ctx,

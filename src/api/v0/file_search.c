@@ -8,6 +8,7 @@
 
 #include "api/call.h"
 #include "api/handlers.h"
+#include "api/json_stream.h"
 #include "base/cleanup.h"
 #include "base/limits.h"
 #include "sandbox/file_search.h"
@@ -77,10 +78,9 @@ static const char *type_text(uint64_t type)
     return type < ARRAY_LEN(texts) ? texts[type] : "other";
 }
 
-static void add_match(struct arena *arena, yyjson_mut_doc *doc, yyjson_mut_val *list,
+static void add_match(struct arena *arena, yyjson_mut_doc *doc, yyjson_mut_val *object,
                       enum find_mode mode, const struct file_match *match)
 {
-    yyjson_mut_val *object = yyjson_mut_arr_add_obj(doc, list);
     api_add_text(arena, doc, object, "path", "pathBase64", slice_of(match->path));
     if (mode == FIND_CONTENT) {
         yyjson_mut_obj_add_uint(doc, object, "line", match->line);
@@ -102,25 +102,40 @@ int file_search_reply(struct http_exchange *x, const struct file_place *place, e
     return file_search_run(x, place, &request, mode, err);
 }
 
+static int reply_matches(struct http_exchange *x, const struct file_find *request,
+                         const struct file_matches *matches, enum find_mode mode, struct error *err)
+{
+    _cleanup_json_stream_ struct json_stream out = {0};
+    yyjson_mut_val *object;
+    json_stream_begin(&out, x);
+    yyjson_mut_doc *doc = json_stream_item(&out, &object);
+    if (request->query != NULL)
+        yyjson_mut_obj_add_str(doc, object, "query", request->query);
+    json_stream_members(&out, doc);
+    json_stream_array(&out, "matches");
+    for (size_t i = 0; i < matches->count; i++) {
+        doc = json_stream_item(&out, &object);
+        add_match(json_stream_arena(&out), doc, object, mode, &matches->items[i]);
+        if (json_stream_add(&out, doc, err) < 0)
+            return -1;
+    }
+    json_stream_array_end(&out);
+    doc = json_stream_item(&out, &object);
+    yyjson_mut_obj_add_uint(doc, object, "total", matches->count);
+    if (matches->cut)
+        yyjson_mut_obj_add_bool(doc, object, "truncated", true);
+    json_stream_members(&out, doc);
+    return json_stream_end(&out, err);
+}
+
 int file_search_run(struct http_exchange *x, const struct file_place *place,
                     const struct file_find *request, enum find_mode mode, struct error *err)
 {
-    struct arena *arena = http_arena(x);
     struct file_matches matches;
-    if (sandbox_file_find(place->sandboxes, place->workspace, place->sandbox, request, arena,
-                          &matches, err) < 0)
+    if (sandbox_file_find(place->sandboxes, place->workspace, place->sandbox, request,
+                          http_arena(x), &matches, err) < 0)
         return -1;
-    yyjson_mut_val *root;
-    yyjson_mut_doc *doc = api_json_new(arena, &root);
-    if (request->query != NULL)
-        yyjson_mut_obj_add_str(doc, root, "query", request->query);
-    yyjson_mut_val *list = yyjson_mut_obj_add_arr(doc, root, "matches");
-    for (size_t i = 0; i < matches.count; i++)
-        add_match(arena, doc, list, mode, &matches.items[i]);
-    yyjson_mut_obj_add_uint(doc, root, "total", matches.count);
-    if (matches.cut)
-        yyjson_mut_obj_add_bool(doc, root, "truncated", true);
-    return api_reply_json(x, 200, doc, err);
+    return reply_matches(x, request, &matches, mode, err);
 }
 
 static int answer(struct http_exchange *x, const struct route_params *params, void *ctx,

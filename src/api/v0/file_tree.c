@@ -11,7 +11,7 @@
 #include "api/call.h"
 #include "api/handlers.h"
 #include "api/paths.h"
-#include "api/v0/file_json.h"
+#include "api/v0/file_stream.h"
 #include "api/v0/filesystem.h"
 #include "base/cleanup.h"
 #include "base/limits.h"
@@ -22,13 +22,7 @@
 static int reply_tree(struct http_exchange *x, const struct file_place *place,
                       const struct file_tree *tree, const char *message, struct error *err)
 {
-    yyjson_mut_val *root;
-    yyjson_mut_doc *doc = api_json_new(http_arena(x), &root);
-    if (tree_json(http_arena(x), doc, root, place->path, tree, err) < 0)
-        return -1;
-    if (message != NULL)
-        yyjson_mut_obj_add_str(doc, root, "message", message);
-    return api_reply_json(x, 200, doc, err);
+    return file_stream_tree(x, place->path, tree, &file_shape, message, err);
 }
 
 int file_tree_of(struct http_exchange *x, const struct file_place *place, unsigned depth,

@@ -11,8 +11,10 @@
 
 #include "api/call.h"
 #include "api/handlers.h"
+#include "api/json_stream.h"
 #include "api/paths.h"
 #include "api/v0/file_json.h"
+#include "api/v0/file_stream.h"
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/limits.h"
@@ -61,7 +63,7 @@ static int read_content(struct file_transfer *t, struct buf *content, struct err
             return 0;
         char *to = buf_reserve(content, len);
         if (to == NULL)
-            return read_too_large(err);
+            return content->refused ? buf_check(content, "the file", err) : read_too_large(err);
         if (file_transfer_take(t, to, len, err) < 0)
             return -1;
         buf_commit(content, len);
@@ -95,34 +97,38 @@ static int wants_base64(struct http_exchange *x, bool *ret_base64, struct error 
     return 0;
 }
 
+static int reply_file(struct http_exchange *x, const struct file_entry *entry, struct slice content,
+                      bool as_base64, struct error *err)
+{
+    _cleanup_json_stream_ struct json_stream out = {0};
+    bool base64 = as_base64 || !json_is_utf8(content);
+    yyjson_mut_val *root;
+    json_stream_begin(&out, x);
+    struct arena *arena = json_stream_arena(&out);
+    yyjson_mut_doc *doc = json_stream_item(&out, &root);
+    api_add_text(arena, doc, root, "path", "pathBase64", slice_of(entry->path));
+    json_stream_members(&out, doc);
+    if (json_stream_text(&out, "content", content, base64, err) < 0)
+        return -1;
+    doc = json_stream_item(&out, &root);
+    if (base64)
+        yyjson_mut_obj_add_str(doc, root, "encoding", "base64");
+    /* What was read, and not what stat said before: /proc says 0, and files grow. */
+    file_attributes_json(arena, doc, root, entry, content.len);
+    json_stream_members(&out, doc);
+    return json_stream_end(&out, err);
+}
+
 static int get_file(struct http_exchange *x, const struct file_place *place, bool as_base64,
                     struct error *err)
 {
     _cleanup_buf_ struct buf content = BUF_INIT(FILE_JSON_MAX);
-    struct arena *arena = http_arena(x);
     struct file_entry entry;
 
-    if (file_read_for_json(place, arena, &entry, &content, err) < 0)
+    content.account = http_memory(x);
+    if (file_read_for_json(place, http_arena(x), &entry, &content, err) < 0)
         return -1;
-    yyjson_mut_val *root;
-    yyjson_mut_doc *doc = api_json_new(arena, &root);
-    file_json(arena, doc, root, &entry, (struct slice){content.data, content.len}, as_base64);
-    return api_reply_json(x, 200, doc, err);
-}
-
-static int get_directory(struct http_exchange *x, const struct file_place *place, struct error *err)
-{
-    struct arena *arena = http_arena(x);
-    struct file_entry directory, *items = NULL;
-    size_t count = 0;
-
-    if (sandbox_file_list(place->sandboxes, place->workspace, place->sandbox, place->path, arena,
-                          &directory, &items, &count, err) < 0)
-        return -1;
-    yyjson_mut_val *root;
-    yyjson_mut_doc *doc = api_json_new(arena, &root);
-    directory_json(arena, doc, root, place->path, items, count);
-    return api_reply_json(x, 200, doc, err);
+    return reply_file(x, &entry, (struct slice){content.data, content.len}, as_base64, err);
 }
 
 int v0_file_get(struct http_exchange *x, const struct route_params *params, void *ctx,
@@ -145,7 +151,7 @@ int v0_file_get(struct http_exchange *x, const struct route_params *params, void
         return 0;
     if (why.code == ERROR_IS_A_DIRECTORY && !http_started(x))
         return depth > 1 ? file_reply_tree(x, &place, (unsigned)depth, err)
-                         : get_directory(x, &place, err);
+                         : file_stream_directory(x, &place, &file_shape, err);
     *err = why;
     return -1;
 }

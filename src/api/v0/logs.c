@@ -6,6 +6,7 @@
  */
 
 #include "api/handlers.h"
+#include "api/json_stream.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -103,6 +104,23 @@ static int follow(struct http_exchange *x, const struct api_call *call, const ch
     return log_stream_send(x, next_entries, reader, BATCH_MAX, err);
 }
 
+static int reply_entries(struct http_exchange *x, const struct sandbox_log_entry *entries,
+                         size_t count, struct error *err)
+{
+    _cleanup_json_stream_ struct json_stream out = {0};
+    json_stream_begin(&out, x);
+    json_stream_array(&out, "logs");
+    for (size_t i = 0; i < count; i++) {
+        yyjson_mut_val *item;
+        yyjson_mut_doc *doc = json_stream_item(&out, &item);
+        entry_json(json_stream_arena(&out), doc, item, &entries[i]);
+        if (json_stream_add(&out, doc, err) < 0)
+            return -1;
+    }
+    json_stream_array_end(&out);
+    return json_stream_end(&out, err);
+}
+
 int v0_sandbox_logs(struct http_exchange *x, const struct route_params *params, void *ctx,
                     struct error *err)
 {
@@ -120,10 +138,5 @@ int v0_sandbox_logs(struct http_exchange *x, const struct route_params *params, 
     if (sandbox_logs(call->api->sandboxes, call->workspace, name, &query, arena, &entries, &count,
                      err) < 0)
         return -1;
-    yyjson_mut_val *root;
-    yyjson_mut_doc *doc = api_json_new(arena, &root);
-    yyjson_mut_val *list = yyjson_mut_obj_add_arr(doc, root, "logs");
-    for (size_t i = 0; i < count; i++)
-        entry_json(arena, doc, yyjson_mut_arr_add_obj(doc, list), &entries[i]);
-    return api_reply_json(x, 200, doc, err);
+    return reply_entries(x, entries, count, err);
 }

@@ -3,6 +3,7 @@
 /* /v0/sandbox: all of a workspace's sandboxes, and one more; and the same of a group's. */
 
 #include "api/handlers.h"
+#include "api/json_stream.h"
 
 #include <string.h>
 
@@ -81,25 +82,44 @@ static int list_filter(struct http_exchange *x, const struct route_params *param
     return 0;
 }
 
+/* One that is gone by the time its turn comes is left out. */
+static int add_sandbox(struct json_stream *out, const struct api_call *call, const char *id,
+                       struct error *err)
+{
+    struct sandbox_info info;
+    yyjson_mut_val *unused;
+    yyjson_mut_doc *doc = json_stream_item(out, &unused);
+    struct arena *arena = json_stream_arena(out);
+    if (sandboxes_get(call->api->sandboxes, call->workspace, id, arena, &info, NULL) < 0)
+        return 0;
+    yyjson_mut_doc_set_root(doc, sandbox_json(arena, doc, &info, NULL));
+    return json_stream_add(out, doc, err);
+}
+
 int v0_sandbox_list(struct http_exchange *x, const struct route_params *params, void *ctx,
                     struct error *err)
 {
     const struct api_call *call = ctx;
-    struct arena *arena = http_arena(x);
+    _cleanup_json_stream_ struct json_stream out = {0};
     struct sandbox_filter filter;
-    struct sandbox_info *items = NULL;
+    const char **ids = NULL;
     size_t count = 0, total = 0;
 
     if (list_filter(x, params, call, &filter, err) < 0 ||
-        sandboxes_list(call->api->sandboxes, &filter, arena, &items, &count, &total, err) < 0)
+        sandboxes_list_ids(call->api->sandboxes, &filter, http_arena(x), &ids, &count, &total,
+                           err) < 0)
         return -1;
-    yyjson_mut_val *root;
-    yyjson_mut_doc *doc = api_json_new(arena, &root);
-    yyjson_mut_val *list = yyjson_mut_obj_add_arr(doc, root, "sandboxes");
+    json_stream_begin(&out, x);
+    json_stream_array(&out, "sandboxes");
     for (size_t i = 0; i < count; i++)
-        yyjson_mut_arr_append(list, sandbox_json(arena, doc, &items[i], NULL));
+        if (add_sandbox(&out, call, ids[i], err) < 0)
+            return -1;
+    json_stream_array_end(&out);
+    yyjson_mut_val *root;
+    yyjson_mut_doc *doc = json_stream_item(&out, &root);
     api_json_page(doc, root, total, filter.limit, filter.offset);
-    return api_reply_json(x, 200, doc, err);
+    json_stream_members(&out, doc);
+    return json_stream_end(&out, err);
 }
 
 /* The group that the path or metadata.group names, whose spec is laid under the body's. */
