@@ -532,6 +532,7 @@ static const struct option_row server_options[] = {
     TEXT("resolver", "ADDRESS,…", "name servers for them (default: those of /etc/resolv.conf)"),
     {.name = "egress-ca", .kind = OPTION_FILE, .value = "FILE",
      .help = "certificate authorities, as PEM, that hosts which get secrets are believed for (default: this machine's)"},
+    TEXT("server-memory", "BYTES", "how much memory its process for requests, and the one for networks, may take, in a cgroup each: 1Gi, or off (default: 1Gi)"),
     CHOICE("log-level", "error|warn|info|debug", "how much it says (default: info)"),
     TEXT("audit", "OPTIONS", "the log of who did what: off, or of reads=yes|all|no,full=go-on,size=64Mi,files=16,age=90d (default: on)"),
     TEXT("rate-limit", "RATES", "requests of one key a second, and at once: off, or of exec=300:2000,read=off,address=3000,local=on (default: on, for callers of other machines)"),

@@ -27,7 +27,12 @@
 #include "sandbox/admission.h"
 #include "sandbox/metrics.h"
 
-enum { DRAIN_DEFAULT_S = 5, DRAIN_MAX_S = 600 };
+enum {
+    DRAIN_DEFAULT_S = 5,
+    DRAIN_MAX_S = 600,
+    SERVER_MEMORY_DEFAULT = 1 << 30,
+    SERVER_MEMORY_MIN = 64 << 20,
+};
 
 enum kind {
     FLAG,
@@ -86,6 +91,7 @@ static const struct option_place places[] = {
     {"--network-range6", VALUE, offsetof(struct server_options, network_range6)},
     {"--resolver", VALUE, offsetof(struct server_options, resolver)},
     {"--egress-ca", VALUE, offsetof(struct server_options, egress_ca)},
+    {"--server-memory", VALUE, offsetof(struct server_options, server_memory)},
     {"--log-level", VALUE, offsetof(struct server_options, log_level)},
     {"--log-format", VALUE, offsetof(struct server_options, log_format)},
     {"--access-log", FLAG, offsetof(struct server_options, access_log)},
@@ -275,6 +281,21 @@ static int check_volume(struct server_options *options, struct error *err)
     return 0;
 }
 
+static int check_server_memory(struct server_options *options, struct error *err)
+{
+    const char *text = options->server_memory;
+    uint64_t bytes = SERVER_MEMORY_DEFAULT;
+    if (text != NULL && strcmp(text, "off") == 0)
+        bytes = 0;
+    else if (text != NULL && (quantity_bytes(text, &bytes, NULL) < 0 || bytes < SERVER_MEMORY_MIN))
+        return error_set(err, ERROR_INVALID_ARGUMENT,
+                         "--server-memory: \"%.40s\" is not an amount of at least %dMi, as 1Gi, or "
+                         "off",
+                         text, SERVER_MEMORY_MIN >> 20);
+    options->server_memory_bytes = bytes;
+    return 0;
+}
+
 int server_options_parse(int argc, char **argv, struct server_options *ret_options,
                          struct error *err)
 {
@@ -322,9 +343,9 @@ int server_options_parse(int argc, char **argv, struct server_options *ret_optio
                          options.metrics_interval, METRICS_INTERVAL_MAX_S);
     options.metrics_interval_s = interval;
     if (check_open(&options, err) < 0 || check_history(&options, err) < 0 ||
-        check_observation(&options, err) < 0 || check_admission(&options, err) < 0 ||
-        check_limits(&options, err) < 0 || check_ports(&options, err) < 0 ||
-        check_private(options.network_private, err) < 0 ||
+        check_server_memory(&options, err) < 0 || check_observation(&options, err) < 0 ||
+        check_admission(&options, err) < 0 || check_limits(&options, err) < 0 ||
+        check_ports(&options, err) < 0 || check_private(options.network_private, err) < 0 ||
         check_range6(options.network_range6, err) < 0)
         return -1;
     *ret_options = options;

@@ -32,13 +32,15 @@ struct server_options {
     const char *network_range6; /* the same of IPv6 */
     const char *resolver;       /* name servers with commas: "10.0.0.2,[fd00::2]:5353"; NULL: those
                                    of /etc/resolv.conf */
-    const char *egress_ca;   /* a file of authorities that hosts of secrets are believed for; NULL:
-                                the machine's */
-    const char *log_format;  /* text, json */
-    const char *otlp;        /* a collector's address; NULL: as the environment says */
-    const char *trace_ratio; /* as given: "0.1"; NULL: all */
-    const char *drain_delay; /* as given; NULL: none */
-    const char *drain_timeout; /* as given; NULL: the default */
+    const char *egress_ca; /* a file of authorities that hosts of secrets are believed for; NULL:
+                              the machine's */
+    const char *server_memory;    /* as given: "1Gi", "off"; NULL: the default */
+    uint64_t server_memory_bytes; /* what that is; 0: no limit, and no group */
+    const char *log_format;       /* text, json */
+    const char *otlp;             /* a collector's address; NULL: as the environment says */
+    const char *trace_ratio;      /* as given: "0.1"; NULL: all */
+    const char *drain_delay;      /* as given; NULL: none */
+    const char *drain_timeout;    /* as given; NULL: the default */
     uint64_t drain_delay_s, drain_timeout_s;
     const char *metrics_listen;       /* an address for /metrics alone, without a key; NULL: none */
     bool metrics_open;                /* /metrics needs no key */

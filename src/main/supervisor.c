@@ -43,6 +43,7 @@
 #include "main/egress_child.h"
 #include "main/jwt_files.h"
 #include "main/options.h"
+#include "main/server_group.h"
 #include "main/tls_files.h"
 #include "wire/farewell.h"
 
@@ -99,6 +100,7 @@ struct supervisor {
     int ready_fd;         /* read end */
     int ready_write_fd;   /* for the child; closed here after each fork */
     int signal_fd;
+    struct server_group cellad_group, egress_group; /* of memory */
     struct child warden;
     struct child cellad;
     struct child egress;
@@ -252,6 +254,8 @@ static int exec_cellad(struct supervisor *s)
     hold_signals();
     if (cellad_command(&in, &line, &err) < 0)
         return log_failure(&err);
+    if (server_group_enter(&s->cellad_group) < 0)
+        log_warn("cellad runs outside of its cgroup: %m");
     const int from[FDS_MAX] = {s->dir.fd,  s->http_fd,     s->ready_write_fd,
                                s->unix_fd, s->dir.lock_fd, open_key_pipe(s),
                                s->tls_fd,  s->jwt_fd,      s->metrics_fd};
@@ -288,6 +292,8 @@ static int exec_egress(struct supervisor *s)
     _cleanup_fd_ int socket_file =
         openat(s->dir.fd, LAYOUT_WARDEN_EGRESS_SOCK, O_PATH | O_NOFOLLOW | O_CLOEXEC);
     _cleanup_fd_ int program = open_program(s->egress_path);
+    if (server_group_enter(&s->egress_group) < 0)
+        log_warn("egress runs outside of its cgroup: %m");
     const int from[] = {s->egress_fd, socket_file, s->dir.lock_fd, s->ca_fd};
     const int to[] = {EGRESS_FD_CONTROL, EGRESS_FD_WARDEN, FD_LOCK, EGRESS_FD_CA};
     if (egress_command(&settings, &line, &err) < 0)
@@ -598,6 +604,19 @@ static int check_commands(const struct supervisor *s, struct error *err)
     return s->network ? egress_command(&egress, &line, err) : 0;
 }
 
+/* A machine, or a container, that does not let it has them run without. */
+static void prepare_groups(struct supervisor *s)
+{
+    uint64_t bytes = s->options.server_memory_bytes;
+    struct error err;
+    if (bytes == 0 || test_warden() != NULL)
+        return;
+    if (server_group_make(&s->cellad_group, s->dir.instance, "server", bytes, &err) < 0 ||
+        (s->network &&
+         server_group_make(&s->egress_group, s->dir.instance, "egress", bytes, &err) < 0))
+        log_warn("the server's memory has no limit (--server-memory): %s", err.message);
+}
+
 static int prepare(struct supervisor *s, struct error *err)
 {
     if (geteuid() != 0 && test_warden() == NULL)
@@ -619,6 +638,7 @@ static int prepare(struct supervisor *s, struct error *err)
         listen_unix(s, LAYOUT_WARDEN_SOCK, WARDEN_BACKLOG, &s->warden_fd, err) < 0 ||
         prepare_network(s, err) < 0 || check_commands(s, err) < 0)
         return -1;
+    prepare_groups(s);
     if (prctl(PR_SET_CHILD_SUBREAPER, 1) < 0)
         return error_sys(err, "becoming a subreaper");
 
@@ -743,6 +763,8 @@ static int supervise(struct supervisor *s, struct error *err)
             renew_files(s);
     }
     end_children(s);
+    server_group_remove(&s->cellad_group);
+    server_group_remove(&s->egress_group);
     if (s->failed && s->made_runtime)
         runtime_unmount(s->dir.path); /* a warden that could not start does not */
     unlinkat(s->dir.fd, LAYOUT_SERVER, 0);
@@ -762,6 +784,8 @@ int server_main(int argc, char **argv)
         .jwt_fd = -1,
         .metrics_fd = -1,
         .ready_write_fd = -1,
+        .cellad_group = SERVER_GROUP_INIT,
+        .egress_group = SERVER_GROUP_INIT,
         .warden = {.name = "warden", .exec = exec_warden},
         .cellad = {.name = "cellad", .exec = exec_cellad},
         .egress = {.name = "egress", .exec = exec_egress},

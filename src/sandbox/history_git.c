@@ -103,6 +103,14 @@ static void join_groups(const struct start *s)
         (void)!write(s->groups[i], "0", 1);
 }
 
+/* git and cellad may share a memory cgroup: when that is full, git is to be ended, not cellad. */
+static void become_oom_victim(void)
+{
+    int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+    if (fd >= 0)
+        (void)!write(fd, "500", 3);
+}
+
 /* Between vfork and exec, in the parent's memory: only system calls. All signals are blocked, as in
  * every worker thread. */
 static _Noreturn void become_git(struct start *s)
@@ -112,6 +120,7 @@ static _Noreturn void become_git(struct start *s)
     sigemptyset(&blocked);
     sigaddset(&blocked, SIGXFSZ); /* a write past a limit is an error that git tells of */
     join_groups(s);
+    become_oom_victim();
     /* A process group of its own, so that what it starts can be killed with it. */
     bool placed = setpgid(0, 0) == 0 && fchdir(s->repository_fd) == 0;
     for (int i = 0; i < 3; i++)

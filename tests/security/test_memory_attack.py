@@ -68,7 +68,7 @@ open("/tmp/large", "w").write("x" * (15 << 20))
 def victim():
     """A server with a sandbox that holds much, and a key of an attacker beside the server's own."""
     from cella_server import Server  # pylint: disable=import-outside-toplevel
-    server = Server()
+    server = Server("--server-memory", "600Mi")
     try:
         server.box = server.create("box", resources={"disk": "2Gi"})
         assert server.box.python(FILL, timeout=120).exit_code == 0
@@ -172,3 +172,26 @@ def test_all_kinds_of_answers_at_once(victim):
     print(f"all: {watch.peak >> 20} MiB")
     assert watch.peak < PEAK
     check_calm(victim)
+
+
+# --- the kernel's limit ---
+
+def groups_of(pid):
+    return pathlib.Path(f"/proc/{pid}/cgroup").read_text()
+
+
+def test_own_processes_have_a_memory_cgroup_each(victim):
+    limits = [path.read_text().strip()
+              for top in ("/sys/fs/cgroup", "/sys/fs/cgroup/memory")
+              for name in ("memory.max", "memory.limit_in_bytes")
+              for path in pathlib.Path(top).glob(f"cella-{victim.instance}-*/{name}")]
+    if not limits:
+        assert "the server's memory has no limit" in victim.log()
+        pytest.skip("this machine lets nobody make memory cgroups")
+    assert set(limits) == {str(600 << 20)}
+    assert f"cella-{victim.instance}-server" in groups_of(victim.pids().cellad)
+    before = victim.pids()
+    victim.kill("cellad")
+    victim.wait_recovered(before, "cellad")
+    assert f"cella-{victim.instance}-server" in groups_of(victim.pids().cellad)
+    check_others(victim)
