@@ -20,7 +20,8 @@
 int api_json_body(struct http_exchange *x, yyjson_val **ret_object, struct error *err)
 {
     const char *type = http_header(x, "Content-Type");
-    struct slice body = {NULL, 0};
+    /* Not in the arena: what is parsed from it has copies of all strings. */
+    _cleanup_buf_ struct buf body = BUF_INIT(HTTP_JSON_BODY_MAX);
     yyjson_val *root = NULL;
 
     if (http_request(x)->content_length != 0) {
@@ -28,11 +29,11 @@ int api_json_body(struct http_exchange *x, yyjson_val **ret_object, struct error
             return error_set(err, ERROR_UNSUPPORTED_MEDIA_TYPE,
                              "this call takes application/json, and the body says it is %.100s",
                              type);
-        if (http_body_all(x, HTTP_JSON_BODY_MAX, &body, err) < 0)
+        if (http_body_take(x, &body, err) < 0)
             return -1;
     }
     if (body.len > 0) {
-        if (json_parse(http_arena(x), body, &root, err) < 0)
+        if (json_parse(http_arena(x), (struct slice){body.data, body.len}, &root, err) < 0)
             return -1;
         if (!yyjson_is_obj(root))
             return error_set(err, ERROR_INVALID_ARGUMENT, "the body must be a JSON object");

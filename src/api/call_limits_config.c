@@ -31,8 +31,8 @@ static const struct limits_config defaults = {
         },
     .address = {3000, 15000},
     /* One key's holds the largest JSON body with what is made of it, once. */
-    .memory = 112 << 20,
-    .memory_per_caller = 48 << 20,
+    .memory = 128 << 20,
+    .memory_per_caller = 64 << 20,
 };
 
 static bool parse_number(const char *text, size_t len, uint32_t most, uint32_t *ret_number)

@@ -9,12 +9,22 @@
 /* One element on top of what waits to be sent; the largest are commands and diffs of one file. */
 enum { TEXT_MAX = 32 << 20, TEXT_PIECE = 3 * 16 * 1024 };
 
-void json_stream_begin(struct json_stream *s, struct http_exchange *x)
+static void begin(struct json_stream *s, struct http_exchange *x, char first, char last)
 {
-    *s = (struct json_stream){.x = x, .scratch = arena_new_for(http_memory(x))};
+    *s = (struct json_stream){.x = x, .scratch = arena_new_for(http_memory(x)), .last = last};
     buf_init(&s->text, TEXT_MAX);
     s->text.account = http_memory(x);
-    buf_addc(&s->text, '{');
+    buf_addc(&s->text, first);
+}
+
+void json_stream_begin(struct json_stream *s, struct http_exchange *x)
+{
+    begin(s, x, '{', '}');
+}
+
+void json_stream_begin_list(struct json_stream *s, struct http_exchange *x)
+{
+    begin(s, x, '[', ']');
 }
 
 void json_stream_release(struct json_stream *s)
@@ -148,7 +158,7 @@ int json_stream_close(struct json_stream *s, struct error *err)
 
 int json_stream_end(struct json_stream *s, struct error *err)
 {
-    buf_addc(&s->text, '}');
+    buf_addc(&s->text, s->last);
     if (buf_check(&s->text, "the answer", err) < 0)
         return -1;
     if (!http_started(s->x))

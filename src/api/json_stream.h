@@ -34,10 +34,13 @@ struct json_stream {
     struct http_exchange *x;
     struct arena *scratch; /* of the object that is being filled */
     struct buf text;       /* what is not sent yet */
+    char last;             /* closes the outermost object or list */
     bool comma;            /* one stands between what was written last and what comes next */
 };
 
 void json_stream_begin(struct json_stream *s, struct http_exchange *x);
+/* The same for an answer that is a list itself: its elements are added at once. */
+void json_stream_begin_list(struct json_stream *s, struct http_exchange *x);
 void json_stream_release(struct json_stream *s);
 #define _cleanup_json_stream_ __attribute__((cleanup(json_stream_release)))
 
@@ -64,5 +67,5 @@ void json_stream_array_end(struct json_stream *s);
 void json_stream_open(struct json_stream *s, const yyjson_mut_doc *item);
 int json_stream_close(struct json_stream *s, struct error *err);
 
-/* Closes the outermost object, and ends the answer: status 200. */
+/* Closes the outermost object or list, and ends the answer: status 200. */
 int json_stream_end(struct json_stream *s, struct error *err);

@@ -23,7 +23,7 @@ void log_stream_add(struct arena *arena, yyjson_mut_doc *entry, bool events, str
 static int send_batch(struct http_exchange *x, log_stream_next *next, void *reader, bool events,
                       size_t batch_max, bool *ret_ended, struct error *err)
 {
-    struct arena *arena = arena_new();
+    struct arena *arena = arena_new_for(http_memory(x));
     _cleanup_buf_ struct buf out = BUF_INIT(batch_max);
     int rc = next(reader, arena, events, &out, ret_ended, err);
     if (rc == 0) {

@@ -63,7 +63,8 @@ enum {
 
     /* JSON */
     JSON_DEPTH_MAX = 64,
-    FILE_JSON_MAX = 16 << 20, /* file content inside JSON, bytes before encoding */
+    JSON_VALUES_MAX = 500 * 1000, /* of a text: each takes 16 bytes, whatever it is */
+    FILE_JSON_MAX = 16 << 20,     /* file content inside JSON, bytes before encoding */
 
     /* Wire */
     WIRE_PAYLOAD_MAX = 1 << 20, /* one frame */

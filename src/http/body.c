@@ -159,57 +159,58 @@ static int too_large(size_t max, struct error *err)
     return error_set(err, ERROR_PAYLOAD_TOO_LARGE, "the body is larger than %zu bytes", max);
 }
 
+static int no_room(const struct buf *body, struct error *err)
+{
+    return body->refused ? buf_check(body, "the body", err) : too_large(body->max, err);
+}
+
 static int gather_chunks(struct http_exchange *x, struct buf *b, struct error *err)
 {
     struct pace pace = {.since = loop_now(http_loop(x))};
     char piece[8192];
     ssize_t n;
     while ((n = http_body_read(x, piece, sizeof(piece), err)) > 0) {
-        size_t cap = b->cap;
-        /* It grows by doubling, and is copied into the arena in the end. */
-        if (memory_check(x->account, 2 * (b->len + (size_t)n) - cap, err) < 0)
-            return -1;
         buf_add(b, piece, (size_t)n);
-        memory_take(x->account, b->cap - cap);
         if (b->failed)
-            return too_large(b->max, err);
+            return no_room(b, err);
         if (keep_pace(x, &pace, (size_t)n, err) < 0)
             return -1;
     }
     return n < 0 ? -1 : 0;
 }
 
-static int all_chunked(struct http_exchange *x, size_t max, struct slice *ret_body,
-                       struct error *err)
+static int gather_length(struct http_exchange *x, struct buf *b, struct error *err)
 {
-    _cleanup_buf_ struct buf b = BUF_INIT(max);
-    int rc = gather_chunks(x, &b, err);
-    if (rc == 0)
-        *ret_body = (struct slice){arena_dup(x->arena, b.data, b.len), b.len};
-    memory_give(x->account, b.cap);
-    return rc;
+    struct pace pace = {.since = loop_now(http_loop(x))};
+    size_t len = (size_t)x->body_left;
+    if (x->body_left > b->max)
+        return too_large(b->max, err);
+    char *to = buf_reserve(b, len);
+    if (to == NULL)
+        return no_room(b, err);
+    while (b->len < len) {
+        ssize_t n = http_body_read(x, b->data + b->len, len - b->len, err);
+        if (n < 0)
+            return -1;
+        buf_commit(b, (size_t)n);
+        if (b->len < len && keep_pace(x, &pace, (size_t)n, err) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+int http_body_take(struct http_exchange *x, struct buf *body, struct error *err)
+{
+    body->account = x->account;
+    return x->head.chunked ? gather_chunks(x, body, err) : gather_length(x, body, err);
 }
 
 int http_body_all(struct http_exchange *x, size_t max, struct slice *ret_body, struct error *err)
 {
-    if (x->head.chunked)
-        return all_chunked(x, max, ret_body, err);
-    if (x->body_left > max)
-        return too_large(max, err);
-    if (memory_check(x->account, x->body_left, err) < 0)
+    _cleanup_buf_ struct buf b = BUF_INIT(max);
+    if (http_body_take(x, &b, err) < 0)
         return -1;
-    struct pace pace = {.since = loop_now(http_loop(x))};
-    size_t len = (size_t)x->body_left, at = 0;
-    char *body = arena_alloc(x->arena, len + 1);
-    while (at < len) {
-        ssize_t n = http_body_read(x, body + at, len - at, err);
-        if (n < 0)
-            return -1;
-        at += (size_t)n;
-        if (at < len && keep_pace(x, &pace, (size_t)n, err) < 0)
-            return -1;
-    }
-    *ret_body = (struct slice){body, len};
+    *ret_body = (struct slice){arena_dup(x->arena, b.data, b.len), b.len};
     return 0;
 }
 

@@ -20,6 +20,7 @@
 #include <sys/types.h>
 
 #include "base/arena.h"
+#include "base/buf.h"
 #include "base/error.h"
 #include "base/slice.h"
 #include "loop/loop.h"
@@ -168,6 +169,9 @@ int http_content_is(const struct http_exchange *x, const char *type);
 /* Reads some of the body, decoded from chunks; 0 at its end. The first read sends 100 Continue to
  * a client that waits for it. */
 ssize_t http_body_read(struct http_exchange *x, void *to, size_t len, struct error *err);
+/* All of it, up to the buffer's maximum, as http_body_all(). The buffer is released before the
+ * request ends. */
+int http_body_take(struct http_exchange *x, struct buf *body, struct error *err);
 /* All of it, NUL-terminated, in the arena; PAYLOAD_TOO_LARGE (naming max) over max. */
 int http_body_all(struct http_exchange *x, size_t max, struct slice *ret_body, struct error *err);
 /* Moves up to `len` bytes of a body with Content-Length straight into a socket without copying

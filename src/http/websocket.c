@@ -338,6 +338,8 @@ static int take_payload(struct websocket *ws, struct error *err)
     }
     size_t want = d->left < PIECE * 4 ? (size_t)d->left : PIECE * 4;
     char *to = control ? (char *)ws->control + ws->control_len : buf_reserve(&ws->message, want);
+    if (to == NULL && ws->message.refused)
+        return refuse(ws, WS_CLOSE_TRY_AGAIN, "no memory for the message: try again later", err);
     if (to == NULL)
         return refuse(ws, WS_CLOSE_TOO_BIG, "a message that is too large", err);
     ssize_t n = most < want ? (ssize_t)most : (ssize_t)want;

@@ -42,6 +42,7 @@ enum ws_close_code {
     WS_CLOSE_POLICY = 1008,
     WS_CLOSE_TOO_BIG = 1009,
     WS_CLOSE_INTERNAL = 1011,
+    WS_CLOSE_TRY_AGAIN = 1013,
 };
 
 enum {

@@ -88,6 +88,8 @@ int websocket_accept(struct http_exchange *x, const struct websocket_options *op
     if (http_upgrade(x, "websocket", &fd, &early, err) != 0)
         return -1;
     struct websocket *ws = websocket_new(http_loop(x), fd, false, early, options, err);
+    if (ws != NULL)
+        ws->message.account = http_memory(x);
     if (ws == NULL)
         return -1;
     if (protocol != NULL)

@@ -50,10 +50,12 @@ static const char *string_end(const char *p, const char *end)
     }
 }
 
-static int check_depth(struct slice text, struct error *err)
+/* Depth, and how many values there are at most: each ends with one of these, or with the text. */
+static int check_shape(struct slice text, size_t *ret_values, struct error *err)
 {
     const char *end = text.data + text.len;
     int depth = 0;
+    size_t values = 1;
     for (const char *p = text.data; p < end; p++) {
         if (*p == '"') {
             p = string_end(p + 1, end);
@@ -66,7 +68,12 @@ static int check_depth(struct slice text, struct error *err)
         } else if (*p == ']' || *p == '}') {
             depth--;
         }
+        values += *p == ',' || *p == ':' || *p == '[' || *p == '{';
     }
+    if (values > JSON_VALUES_MAX)
+        return error_set(err, ERROR_PAYLOAD_TOO_LARGE, "the JSON has more than %d values",
+                         JSON_VALUES_MAX);
+    *ret_values = values;
     return 0;
 }
 
@@ -137,7 +144,9 @@ int json_parse(struct arena *arena, struct slice text, yyjson_val **ret_root, st
 {
     if (text.len == 0)
         return refuse(text, 0, "the text is empty", err);
-    if (check_depth(text, err) < 0)
+    size_t values_max = 0;
+    if (check_shape(text, &values_max, err) < 0 ||
+        arena_check(arena, values_max * sizeof(yyjson_val), err) < 0)
         return -1;
 
     char *copy = arena_alloc(arena, text.len + YYJSON_PADDING_SIZE);

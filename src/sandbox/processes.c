@@ -369,6 +369,7 @@ int sandbox_process_log(struct sandboxes *s, const char *workspace, const char *
                         struct process_log *ret_log, struct error *err)
 {
     _cleanup_buf_ struct buf kept = BUF_INIT(4 * PROCESS_LOG_MAX);
+    kept.account = arena_account(arena);
     struct agent_log log;
     uint64_t first = 0;
     /* As much as was there at the first answer: a stream that goes on is not followed. */

@@ -4,15 +4,14 @@ bodies that are large and slow. What its requests hold is bounded, the rest is r
 Retry-After, others are served meanwhile, and afterwards the memory goes back to the system."""
 
 import contextlib
-import json
 import pathlib
 import select
 import socket
+import struct
 import threading
 
 import pytest
 
-import raw_http
 from cella_server import wait_until
 from cella_websocket import WebSocket
 
@@ -170,6 +169,55 @@ def test_all_kinds_of_answers_at_once(victim):
         check_refusals(answered(socks))
         check_others(victim)
     print(f"all: {watch.peak >> 20} MiB")
+    assert watch.peak < PEAK
+    check_calm(victim)
+
+
+def test_bodies_that_come_slowly(victim):
+    """Large JSON bodies of which the last byte does not come: what is promised counts."""
+    fields = ("Content-Type: application/json", f"Content-Length: {20 << 20}")
+    with contextlib.ExitStack() as stack, Watch(victim) as watch:
+        socks = [unread(victim, stack, "/v0/sandbox/box/filesystem/tmp/slow", "PUT", fields=fields) for _ in range(UNREAD)]
+        piece = b'{"content":"' + b"x" * (1 << 20)
+
+        def push():
+            for sock in socks:
+                with contextlib.suppress(BlockingIOError, ConnectionError):
+                    sock.send(piece)
+            return sum(bool(select.select([sock], [], [], 0)[0]) for sock in socks) >= UNREAD - 4
+
+        wait_until(push, 60, "a refusal on most connections")
+        check_refusals(answered([sock for sock in socks if select.select([sock], [], [], 0)[0]]))
+        check_others(victim)
+    assert watch.peak < PEAK
+    check_calm(victim)
+
+
+def test_json_of_many_values(victim):
+    """Each value takes 16 bytes, however short it is."""
+    body = b'{"content":[' + b"1," * (8 << 20) + b"1]}"
+    with Watch(victim) as watch:
+        answer = victim.request("POST", "/v0/sandbox/box/process", body,
+                                headers={"Content-Type": "application/json"})
+        assert answer.error() == "PAYLOAD_TOO_LARGE" and "values" in answer.text
+    assert watch.peak < PEAK
+    check_calm(victim)
+
+
+def test_websockets_that_never_end_their_message(victim):
+    begun = struct.pack("!BBQ", 0x81, 0x80 | 127, 1 << 20) + bytes(4) + b" " * ((1 << 20) - 1)
+    with contextlib.ExitStack() as stack, Watch(victim) as watch:
+        sockets = []
+        for _ in range(300):
+            sockets.append(WebSocket(victim.url, "/v0/sandbox/box/exec/ws",
+                                     {"Authorization": f"Bearer {victim.attacker}"}))
+            stack.callback(sockets[-1].sock.close)
+            with contextlib.suppress(ConnectionError):
+                sockets[-1].sock.sendall(begun)
+        check_others(victim)
+        metrics = victim.request("GET", "/metrics").text
+        held_now = float(metrics.split("\ncella_request_memory_bytes ")[1].split()[0])
+        assert held_now < 70 << 20
     assert watch.peak < PEAK
     check_calm(victim)
 

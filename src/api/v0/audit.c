@@ -82,17 +82,17 @@ static int read_query(struct http_exchange *x, const struct api_call *call,
 
 static int reply(struct http_exchange *x, const struct search *s, struct error *err)
 {
-    _cleanup_buf_ struct buf body = BUF_INIT(ANSWER_MAX + 256);
-    buf_adds(&body, "{\"entries\":[");
-    buf_add(&body, s->lines.data, s->lines.len);
-    buf_adds(&body, "],\"before\":");
+    static const char begin[] = "{\"entries\":[";
+    char end[64] = "],\"before\":null}";
     if (s->matches.more)
-        buf_addf(&body, "%" PRIu64 "}", s->matches.oldest);
-    else
-        buf_adds(&body, "null}");
-    if (buf_check(&body, "the answer", err) < 0)
+        snprintf(end, sizeof(end), "],\"before\":%" PRIu64 "}", s->matches.oldest);
+    size_t len = strlen(begin) + s->lines.len + strlen(end);
+    if (http_reply_start(x, 200, "application/json", (int64_t)len, err) < 0 ||
+        http_reply_write(x, begin, strlen(begin), err) < 0 ||
+        http_reply_write(x, s->lines.data, s->lines.len, err) < 0 ||
+        http_reply_write(x, end, strlen(end), err) < 0)
         return -1;
-    return http_reply(x, 200, "application/json", body.data, body.len, err);
+    return http_reply_end(x, err);
 }
 
 int v0_audit(struct http_exchange *x, const struct route_params *params, void *ctx,
@@ -103,13 +103,17 @@ int v0_audit(struct http_exchange *x, const struct route_params *params, void *c
     struct search s = {.dir_fd = audit_dir_fd(audit), .lines = BUF_INIT(ANSWER_MAX)};
     if (audit_options_of(audit)->off)
         return error_set(err, ERROR_UNAVAILABLE, "the server keeps no audit log (--audit off)");
-    if (read_query(x, call, &s.query, err) < 0)
+    if (read_query(x, call, &s.query, err) < 0 ||
+        memory_reserve(http_memory(x), ANSWER_MAX, err) < 0)
         return -1;
     audit_flush(audit, NULL); /* what has happened before this */
     workers_run(call->api->searchers, search, &s);
+    memory_give(http_memory(x), ANSWER_MAX);
+    memory_take(http_memory(x), s.lines.cap);
     int rc = s.rc < 0 ? -1 : reply(x, &s, err);
     if (s.rc < 0)
         *err = s.err;
+    memory_give(http_memory(x), s.lines.cap);
     buf_release(&s.lines);
     return rc;
 }

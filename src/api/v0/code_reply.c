@@ -56,8 +56,10 @@ struct code_reply *code_reply_new(struct http_exchange *x, enum code_shape shape
     r->x = x;
     r->shape = shape;
     r->started_ms = loop_now(http_loop(x));
-    for (int i = 0; i < 2; i++)
+    for (int i = 0; i < 2; i++) {
         buf_init(&r->output[i], CODE_ANSWER_MAX);
+        r->output[i].account = http_memory(x);
+    }
     if (shape == CODE_ONE_ANSWER) {
         r->doc = json_doc(http_arena(x));
         r->results = yyjson_mut_arr(r->doc);
@@ -104,7 +106,7 @@ static int send_object(struct code_reply *r, const char *type, struct arena *are
 static int send_event(struct code_reply *r, const char *type, const struct code_event *event,
                       struct slice text, struct error *err)
 {
-    struct arena *arena = arena_new();
+    struct arena *arena = arena_new_for(http_memory(r->x));
     yyjson_mut_val *root;
     yyjson_mut_doc *doc = api_json_new(arena, &root);
     yyjson_mut_obj_add_str(doc, root, "type", type);
@@ -144,7 +146,7 @@ static int send_rest(struct code_reply *r, enum code_event_kind kind, struct err
 
 static int stream(struct code_reply *r, const struct code_event *event, struct error *err)
 {
-    struct arena *arena = arena_new();
+    struct arena *arena = arena_new_for(http_memory(r->x));
     struct slice text = {0};
     int rc = 0;
     if (event->kind == CODE_STDOUT || event->kind == CODE_STDERR) {

@@ -63,7 +63,7 @@ static int send_message(struct exec_stream *s, struct side *side, struct slice t
 static int send_piece(struct exec_stream *s, unsigned stream, struct slice data, bool flush,
                       struct error *err)
 {
-    struct arena *arena = arena_new();
+    struct arena *arena = arena_new_for(s->scene->memory);
     int rc = 0;
     if (!s->ask.base64)
         data = exec_text_take(arena, &s->place, stream, data, flush);
@@ -167,7 +167,7 @@ static void run_output(void *arg)
     struct error err = {0};
     int rc = begin(s, &output, &err) < 0 ? -1 : 1;
     while (rc > 0 && !s->leaving) {
-        struct arena *arena = arena_new();
+        struct arena *arena = arena_new_for(s->scene->memory);
         rc = pass_on(s, output, arena, &err);
         arena_free(arena);
     }
@@ -198,7 +198,7 @@ static int give_input(struct exec_stream *s, struct error *err)
         s->input_ended = true;
         return sandbox_process_end_input(at->sandboxes, at->workspace, at->sandbox, s->pid, err);
     }
-    struct arena *arena = arena_new();
+    struct arena *arena = arena_new_for(s->scene->memory);
     size_t len = s->input.len < PROCESS_INPUT_CHUNK ? s->input.len : PROCESS_INPUT_CHUNK;
     /* More may be added, and the buffer moved, while this piece waits for the process. */
     struct slice piece = {arena_dup(arena, s->input.data, len), len};
@@ -214,7 +214,7 @@ static int give_input(struct exec_stream *s, struct error *err)
 /* The client is told how far its input got, or that it got no further. */
 static int tell_input(struct exec_stream *s, int given, const struct error *why, struct error *err)
 {
-    struct arena *arena = arena_new();
+    struct arena *arena = arena_new_for(s->scene->memory);
     if (given < 0) {
         buf_clear(&s->input);
         s->input_end = s->input_ended = false;
@@ -286,7 +286,7 @@ static int stop(struct exec_stream *s, uint64_t grace_ms, struct error *err)
 {
     const struct exec_scene *at = s->scene;
     struct agent_process process;
-    struct arena *arena = arena_new();
+    struct arena *arena = arena_new_for(s->scene->memory);
     int rc = sandbox_process_stop(at->sandboxes, at->workspace, at->sandbox, s->pid, grace_ms,
                                   arena, &process, err);
     arena_free(arena);
@@ -299,7 +299,7 @@ static void run_killer(void *arg)
     struct error err;
     if (stop(s, s->grace_ms, &err) == 0 || err.code == ERROR_CANCELLED || s->leaving || s->ended)
         return;
-    struct arena *arena = arena_new();
+    struct arena *arena = arena_new_for(s->scene->memory);
     send_message(s, &s->killer, exec_error_message(arena, s->ask.id, &err, false, NULL), NULL);
     arena_free(arena);
 }
@@ -341,6 +341,7 @@ int exec_stream_new(const struct exec_scene *scene, const struct exec_ask_messag
     s->ask = *message;
     s->place = message->from;
     buf_init(&s->input, EXEC_INPUT_MAX);
+    s->input.account = scene->memory;
     if (task_start(scene->loop, &s->out.task, run_output, s, err) < 0) {
         exec_stream_free(s, true);
         return -1;

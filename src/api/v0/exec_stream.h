@@ -19,6 +19,7 @@
 struct exec_scene {
     struct loop *loop;
     struct websocket *ws;
+    struct memory_account *memory; /* that what streams hold counts in */
     struct sandboxes *sandboxes;
     const char *workspace;
     const char *sandbox;

@@ -137,7 +137,7 @@ static int serve_message(struct session *session, const struct ws_message *messa
                         "messages are JSON; bytes go in dataBase64", NULL);
         return 0;
     }
-    struct arena *arena = arena_new();
+    struct arena *arena = arena_new_for(http_memory(session->x));
     char id[TERMINAL_SESSION_MAX + 1] = "";
     bool ended = false;
     struct error why = {0};
@@ -146,7 +146,7 @@ static int serve_message(struct session *session, const struct ws_message *messa
     if (rc < 0 && why.code == ERROR_CANCELLED) {
         *err = why;
     } else if (rc < 0) {
-        struct arena *answer = arena_new();
+        struct arena *answer = arena_new_for(http_memory(session->x));
         rc = send_text(
             session, exec_error_message(answer, id[0] != '\0' ? id : NULL, &why, ended, NULL), err);
         arena_free(answer);
@@ -161,7 +161,7 @@ static int serve_message(struct session *session, const struct ws_message *messa
 static int converse(struct session *session, struct error *err)
 {
     struct ws_message message;
-    struct arena *arena = arena_new();
+    struct arena *arena = arena_new_for(http_memory(session->x));
     int rc = send_text(session, exec_ready_message(arena, session->scene.sandbox), err);
     arena_free(arena);
     while (rc == 0 && (rc = websocket_read(session->scene.ws, &message, err)) > 0)
@@ -177,6 +177,7 @@ int exec_ws_serve(struct http_exchange *x, const struct api_call *call, const ch
     const struct websocket_options options = {.protocols = protocols};
     struct session session = {.x = x,
                               .scene = {.loop = http_loop(x),
+                                        .memory = http_memory(x),
                                         .sandboxes = call->api->sandboxes,
                                         .workspace = call->workspace,
                                         .sandbox = sandbox,

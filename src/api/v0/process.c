@@ -10,6 +10,7 @@
 #include <inttypes.h>
 
 #include "api/handlers.h"
+#include "api/json_stream.h"
 #include "api/v0/process_exec.h"
 #include "api/v0/process_json.h"
 #include "sandbox/ports.h"
@@ -39,19 +40,22 @@ int v0_process_list(struct http_exchange *x, const struct route_params *params, 
                     struct error *err)
 {
     const struct api_call *call = ctx;
-    struct arena *arena = http_arena(x);
     struct agent_process *items = NULL;
     size_t count = 0;
 
     if (sandbox_process_list(call->api->sandboxes, call->workspace, route_param(params, "name"),
-                             arena, &items, &count, err) < 0)
+                             http_arena(x), &items, &count, err) < 0)
         return -1;
-    yyjson_mut_doc *doc = json_doc(arena);
-    yyjson_mut_val *list = yyjson_mut_arr(doc);
-    yyjson_mut_doc_set_root(doc, list);
-    for (size_t i = 0; i < count; i++)
-        process_json(arena, doc, yyjson_mut_arr_add_obj(doc, list), &items[i]);
-    return api_reply_json(x, 200, doc, err);
+    _cleanup_json_stream_ struct json_stream out = {0};
+    json_stream_begin_list(&out, x);
+    for (size_t i = 0; i < count; i++) {
+        yyjson_mut_val *object;
+        yyjson_mut_doc *doc = json_stream_item(&out, &object);
+        process_json(json_stream_arena(&out), doc, object, &items[i]);
+        if (json_stream_add(&out, doc, err) < 0)
+            return -1;
+    }
+    return json_stream_end(&out, err);
 }
 
 int v0_process_get(struct http_exchange *x, const struct route_params *params, void *ctx,
