@@ -108,6 +108,8 @@ static const char *const wire_numbers[] = {
     "TOO_MANY_SANDBOXES",
     "AUDIT_UNAVAILABLE",
     "AGENT_INCOMPATIBLE",
+    "MEMORY_LIMITED",
+    "OVERLOADED",
 };
 
 static void test_numbers_never_change(void **state)
