@@ -258,8 +258,8 @@ static const struct seccomp_row server_allowed[] = {
     {"vfork", .only = CELLAD | GIT},
     {"wait4", .only = CELLAD | GIT},
     {"waitid", .only = CELLAD | GIT},
-    {"setpgid", .only = GIT},
-    {"setsid", .only = GIT},
+    {"setpgid", .only = CELLAD | GIT},
+    {"setsid", .only = CELLAD | GIT},
 
     /* which takes more away: the program below, cellad's git */
     {"seccomp"},
