@@ -2,6 +2,7 @@
 """A server of one's own for tests: a temporary data folder, a free port, and proof at the end that
 nothing of it is left on the machine. Only the standard library, so that any Python 3.9 runs it."""
 
+import atexit
 import collections
 import contextlib
 import http.client
@@ -23,6 +24,32 @@ START_DEADLINE = 30
 STOP_DEADLINE = 60 * PATIENCE
 
 Pids = collections.namedtuple("Pids", "supervisor warden cellad")
+
+
+class ImageStash:
+    """The folder of images of a closed server, for the next one of this process. Making the image `host` means a
+    thousand files, which takes a while on an ext4 where as many were just removed."""
+
+    def __init__(self):
+        self.path = None
+
+    def keep(self, data):
+        if self.path is None and (data / "images" / "host").is_dir():
+            self.path = pathlib.Path(tempfile.mkdtemp(prefix="cella-test-images-", dir="/tmp"))
+            atexit.register(shutil.rmtree, self.path, ignore_errors=True)
+        if self.path is not None and not (self.path / "images").exists():
+            with contextlib.suppress(OSError):
+                (data / "images").rename(self.path / "images")
+                for other in (self.path / "images").glob("[!h]*"):  # a test's own
+                    shutil.rmtree(other, ignore_errors=True)
+
+    def give(self, data):
+        if self.path is not None:
+            with contextlib.suppress(OSError):
+                (self.path / "images").rename(data / "images")
+
+
+IMAGES = ImageStash()
 
 
 def bin_dir():
@@ -195,6 +222,8 @@ class Server:
         self.args = [*args] if "--overcommit" in args else ["--overcommit", "1000", *args]
         self.env = {**os.environ, **(env or {})}
         self.data = pathlib.Path(data or tempfile.mkdtemp(prefix="cella-test-", dir="/tmp"))
+        if data is None:
+            IMAGES.give(self.data)
         self.log_path = self.data.with_suffix(".log")
         self.process = None
         self.url = self.key = self.instance = None
@@ -411,6 +440,7 @@ class Server:
             subprocess.run(["losetup", "-d", device], check=False, stderr=subprocess.DEVNULL)
         if not any(line.split()[4].startswith(f"{self.data}/") for line in
                    pathlib.Path("/proc/self/mountinfo").read_text().splitlines()):
+            IMAGES.keep(self.data)
             shutil.rmtree(self.data, ignore_errors=True)
         with contextlib.suppress(FileNotFoundError):
             self.log_path.unlink()
