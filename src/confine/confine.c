@@ -69,7 +69,7 @@ static void begin(struct rules *rules)
         add(rules, &(struct landlock_rule){system_paths[i], -1, LANDLOCK_READ}, 1);
 }
 
-_Static_assert(ARRAY_LEN(common) + ARRAY_LEN(system_paths) + ARRAY_LEN(git_programs) + 5 <=
+_Static_assert(ARRAY_LEN(common) + ARRAY_LEN(system_paths) + ARRAY_LEN(git_programs) + 6 <=
                    RULES_MAX,
                "struct rules has room for every table");
 
@@ -111,6 +111,7 @@ int confine_cellad(int data_fd, struct error *err)
     _cleanup_fd_ int audit = open_part(data_fd, LAYOUT_AUDIT);
     const struct landlock_rule own[] = {
         {NULL, data_fd, LANDLOCK_READ},
+        {"/proc", -1, LANDLOCK_READ | LANDLOCK_WRITE}, /* oom_score_adj of its git */
         {NULL, db, LANDLOCK_READ | LANDLOCK_WRITE | LANDLOCK_MANAGE},
         {NULL, history, LANDLOCK_READ | LANDLOCK_WRITE | LANDLOCK_MANAGE},
         {NULL, audit, LANDLOCK_READ | LANDLOCK_WRITE | LANDLOCK_MANAGE},

@@ -22,6 +22,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "confine/landlock.h"
 #include "confine/system_paths.h"
 
 #define READ_ONLY (MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV)
@@ -144,8 +145,11 @@ static int fill(int root, const struct view *view, struct error *err)
     for (size_t i = 0; i < ARRAY_LEN(system_paths); i++)
         if (bind_read_only(root, system_paths[i], err) < 0)
             return -1;
-    /* /proc without what is mounted below it: those are doors to more of the kernel. */
-    if (bind_at(root, "/proc", 0, MOUNT_ATTR_RDONLY, err) < 0 || make_devices(root, err) < 0)
+    /* /proc without the mounts below it, which expose more of the kernel. cellad sets oom_score_adj
+     * of its children there; it may write only where Landlock protects other processes' memory. */
+    bool writable = view->folder != NULL && landlock_abi() >= LANDLOCK_ABI_MIN;
+    if (bind_at(root, "/proc", 0, writable ? 0 : MOUNT_ATTR_RDONLY, err) < 0 ||
+        make_devices(root, err) < 0)
         return -1;
     if (view->folder != NULL && (make_scratch(root, err) < 0 || bind_folder(root, view, err) < 0))
         return -1;

@@ -4,7 +4,8 @@
 /*
  * Gives a process of the server a file system of its own: a mount namespace with a new root. The
  * root contains the system's folders (system_paths.h) and /proc, both read-only, a few devices,
- * and optionally parts of one folder to work in. No other file of the host is visible.
+ * and optionally parts of one folder to work in (then /proc is writable where there is Landlock).
+ * No other file of the host is visible.
  */
 
 #include "base/error.h"

@@ -95,8 +95,8 @@ struct start {
     int rc;
 };
 
-/* The control groups of its workspace, before it is given any work. A group that cannot be joined is
- * no reason to go without a history. "0" stands for the process that writes it. */
+/* The control groups of its workspace, before it is given any work. A group that cannot be joined
+ * is no reason to go without a history. "0" stands for the process that writes it. */
 static void join_groups(const struct start *s)
 {
     for (size_t i = 0; i < s->group_count; i++)

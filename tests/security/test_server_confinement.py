@@ -29,19 +29,19 @@ vsock-socket alg-socket kill-others""".split()
 EVERYBODY = {**dict.fromkeys(REFUSED, {EPERM}), "clone3": {ENOSYS}, "newer": {ENOSYS}, "getpid": {0},
              **dict.fromkeys("read-etc read-zone read-proc-self read-urandom write-null thread localhost timezone".split(), {0}),
              **dict.fromkeys("list-home list-var list-sys read-neighbour".split(), {ENOENT}),
-             **dict.fromkeys("write-etc write-root write-proc".split(), {EROFS, EACCES})}
+             **dict.fromkeys("write-etc write-root write-proc write-oom".split(), {EROFS, EACCES})}
 ONE = {
     "cellad": {"tcp-socket": {0}, "unix-socket": {0}, "run-git": {0}, "run-true": {EACCES}, "read-database": {0},
                "write-database": {0}, "write-history": {0}, "move-history": {0}, "remove-history": {0},
-               "write-data": {EROFS}},
+               "write-data": {EROFS}, "write-proc": {0}, "write-oom": {0}, "new-group": {0}},
     "egress": {"tcp-socket": {0}, "unix-socket": {0}, "run-git": {EPERM}, "run-true": {EPERM},
                "read-database": {ENOENT}, "write-database": {ENOENT}, "write-history": {ENOENT},
-               "move-history": {EPERM}, "remove-history": {EPERM}, "write-data": {ENOENT}},
+               "move-history": {EPERM}, "remove-history": {EPERM}, "write-data": {ENOENT}, "new-group": {EPERM}},
     "git": {"tcp-socket": {EPERM}, "unix-socket": {EPERM}, "run-git": {0}, "run-true": {EACCES},
             "read-database": {EACCES}, "write-database": {EACCES}, "write-history": {0}, "move-history": {0},
-            "remove-history": {0}, "write-data": {EROFS, EACCES}},
+            "remove-history": {0}, "write-data": {EROFS, EACCES}, "new-group": {0}},
 }
-LANDLOCKS = {"run-true", "read-database", "write-database"}  # that nothing else refuses
+LANDLOCKS = {"run-true", "read-database", "write-database", "write-proc", "write-oom"}  # that depend on it
 
 
 def has_landlock():

@@ -22,6 +22,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -92,6 +93,7 @@ static const struct {
     {"unix-socket", SYS_socket, AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, 0},
     {"kill-others", SYS_kill, OUTSIDE_PID, 0, 0, 0},
     {"getpid", SYS_getpid, 0, 0, 0, 0},
+    {"new-group", SYS_setpgid, 0, 0, 0, 0},
 #ifdef __x86_64__
     {"modify_ldt", SYS_modify_ldt, 0, 0, 0, 0},
     {"iopl", SYS_iopl, 3, 0, 0, 0},
@@ -132,6 +134,7 @@ static void try_files(const char *folder)
     try_open("write-etc", "", "/etc/written", O_WRONLY | O_CREAT);
     try_open("write-root", "", "/written", O_WRONLY | O_CREAT);
     try_open("write-proc", "", "/proc/self/comm", O_WRONLY);
+    try_open("write-oom", "", "/proc/self/oom_score_adj", O_WRONLY);
     try_open("list-root", "", "/", O_RDONLY | O_DIRECTORY);
     try_open("list-home", "", "/home", O_RDONLY | O_DIRECTORY);
     try_open("list-var", "", "/var/log", O_RDONLY | O_DIRECTORY);
@@ -228,6 +231,7 @@ int main(int argc, char **argv)
         rc = view_enter(&view, &err);
         if (rc == 0 && (setresgid(uid, uid, uid) < 0 || setresuid(uid, uid, uid) < 0))
             rc = error_sys(&err, "giving root up");
+        prctl(PR_SET_DUMPABLE, 1); /* as exec makes it: its files in /proc belong to it */
     }
     if (rc < 0 || confine(argv[1], argv[2], &err) < 0) {
         fprintf(stderr, "confine-attempts: %s\n", err.message);
