@@ -91,7 +91,7 @@ int local_server_find(const char *data, struct local_server *ret_server, struct 
         return error_sys(err, "%.*s", SHOWN_MAX, path);
     if (check_owner(fd, path, err) < 0)
         return -1;
-    const char *name = LAYOUT_API_SOCK + sizeof(LAYOUT_RUN);
+    const char *name = &LAYOUT_API_SOCK[sizeof(LAYOUT_RUN)];
     if (fstatat(fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
         return errno == EACCES ? cannot_look(path, err) : local_server_missing(data, err);
     if (!S_ISSOCK(st.st_mode))

@@ -39,7 +39,7 @@ static void test_defaults(void **state)
     /* A machine that has less than the usual gives all of it. */
     struct machine small = machine;
     small.total[RESOURCE_DISK] = UINT64_C(3) << 30;
-    struct sandbox_resources rest = {NULL};
+    struct sandbox_resources rest = {{{NULL}}};
     spec_defaults(&small, &rest, arena);
     assert_string_equal(rest.disk, "3072Mi");
     assert_string_equal(rest.memory, "1Gi");
