@@ -36,7 +36,7 @@ struct limits_config {
  * rates: "off", "on", or a list: "exec=200:1000,read=off,address=1000,local=on", where 200:1000 is
  * 200 a second and 1000 at once (as many as a second has, when it is left out). quotas: a list of
  * the kinds in base/quotas.h: "streams=6144,memory=8Gi,sandboxes=off", and
- * "request-memory=128Mi,request-memory-per-key=64Mi" for what requests hold. What is not named is
+ * "request-memory=160Mi,request-memory-per-key=64Mi" for what requests hold. What is not named is
  * as by default. INVALID_ARGUMENT.
  */
 int limits_config_parse(const char *rates, const char *quotas, struct limits_config *ret_config,

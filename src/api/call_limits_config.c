@@ -31,7 +31,7 @@ static const struct limits_config defaults = {
         },
     .address = {3000, 15000},
     /* One key's holds the largest JSON body with what is made of it, once. */
-    .memory = 128 << 20,
+    .memory = 160 << 20,
     .memory_per_caller = 64 << 20,
 };
 

@@ -536,7 +536,7 @@ static const struct option_row server_options[] = {
     CHOICE("log-level", "error|warn|info|debug", "how much it says (default: info)"),
     TEXT("audit", "OPTIONS", "the log of who did what: off, or of reads=yes|all|no,full=go-on,size=64Mi,files=16,age=90d (default: on)"),
     TEXT("rate-limit", "RATES", "requests of one key a second, and at once: off, or of exec=300:2000,read=off,address=3000,local=on (default: on, for callers of other machines)"),
-    TEXT("quota", "QUOTAS", "what each workspace may have, as sandboxes=10,cpu=4,memory=8Gi; off lifts one (streams: of the whole server). request-memory=128Mi,request-memory-per-key=64Mi bound what requests hold in the server. The kinds and their defaults:" QUOTAS_HELP),
+    TEXT("quota", "QUOTAS", "what each workspace may have, as sandboxes=10,cpu=4,memory=8Gi; off lifts one (streams: of the whole server). request-memory=160Mi,request-memory-per-key=64Mi bound what requests hold in the server. The kinds and their defaults:" QUOTAS_HELP),
     CHOICE("log-format", "text|json", "what its lines look like (default: text)"),
     FLAG("access-log", "a line for each request"),
     FLAG("metrics-open", "let anybody read /metrics, without a key"),

@@ -29,6 +29,7 @@ struct git_program {
     char path[256];
     const int *groups; /* that a child joins: files that take its pid … */
     size_t group_count;
+    bool unconfined;     /* for tests, whose programs in git's place are shell scripts */
     int64_t deadline_ms; /* of a command that only answers a question; 0: GIT_QUESTION_MS */
 };
 

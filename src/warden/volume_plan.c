@@ -13,7 +13,7 @@
 #define MIB (UINT64_C(1) << 20)
 #define GIB (UINT64_C(1) << 30)
 
-static const uint64_t free_min = 256 * MIB, free_max = 10 * GIB;
+static const uint64_t free_min = 256 * MIB, free_max = 4 * GIB;
 static const uint64_t first_max = GIB;
 static const uint64_t step_min = 16 * MIB;
 /* Room for another chunk of metadata: full of data, the volume could take no more files. */

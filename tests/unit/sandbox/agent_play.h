@@ -119,6 +119,7 @@ static inline void agent_play_run(struct agent_play *play, void (*asker)(void *a
     struct sandbox *sb = sandbox_new(s, &row, &err);
     if (sb == NULL)
         fail_msg("%s", err.message);
+    sb->agent_checked = true; /* it is not asked for its version */
     assert_int_equal(sandbox_insert(sb, &err), 0);
     assert_int_equal(co_spawn(s->loop, agent_play_agent, play, NULL, &err), 0);
     assert_int_equal(co_spawn(s->loop, agent_play_asker, play, NULL, &err), 0);

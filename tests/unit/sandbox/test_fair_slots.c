@@ -125,6 +125,7 @@ static void make_git(struct place *p, const char *then)
     assert_true(fd >= 0 && write(fd, text, (size_t)len) == len);
     close(fd);
     snprintf(p->git.path, sizeof(p->git.path), "%s", path);
+    p->git.unconfined = true;
 }
 
 static void git_deadline(struct place *p)

@@ -36,7 +36,7 @@ static void sizes(void **state)
         uint64_t size, max, free, disk_free, reserve, wanted; /* MiB */
     } rows[] = {
         {"a new one takes half of a small disk", 256, 0, 240, 2048, 48, 256 + 1120 - 240},
-        {"and 10 GiB of a large one", 256, 0, 240, 100 << 10, 5 << 10, 256 + 10240 - 240},
+        {"and 4 GiB of a large one", 256, 0, 240, 100 << 10, 5 << 10, 256 + 4096 - 240},
         {"but no more than its maximum", 256, 1024, 240, 100 << 10, 5 << 10, 1024},
         {"nothing of a full disk", 256, 0, 100, 10, 50, 256},
         {"nothing of the reserve", 256, 0, 100, 60, 50, 256},
@@ -44,7 +44,7 @@ static void sizes(void **state)
         {"it is large enough", 4096, 0, 2000, 2048, 48, 4096},
         {"a little less free is no reason", 4096, 0, 1600, 2048, 48, 4096},
         {"much unused space is given back", 50 << 10, 0, 40 << 10, 100 << 10, 5 << 10,
-         (50 << 10) - ((40 << 10) - (10 << 10) - 512)},
+         (50 << 10) - ((40 << 10) - (4 << 10) - 512)},
         {"the reserve comes before unused space", 4096, 0, 3000, 0, 5 << 10, 4096 - (3000 - 512)},
         {"of which a little stays", 4096, 0, 1000, 0, 5 << 10, 4096},
     };
@@ -79,7 +79,7 @@ static void a_read_only_one_stays(void **state)
 /* Full of data, it could take no more files. */
 static void room_for_metadata(void **state)
 {
-    struct volume_state volume = {.size = 20 * GIB, .free = 12 * GIB, .disk_free = 100 * GIB};
+    struct volume_state volume = {.size = 20 * GIB, .free = 6 * GIB, .disk_free = 100 * GIB};
     assert_true(volume_wanted_size(&volume) == 20 * GIB + 256 * MIB);
     volume.unallocated = GIB;
     assert_true(volume_wanted_size(&volume) == 20 * GIB);
