@@ -216,6 +216,10 @@ int admission_check_single(const struct admission *admission, const struct spec_
     for (size_t i = 0; i < ARRAY_LEN(bounded); i++) {
         enum resource r = bounded[i];
         uint64_t has = admission->machine.total[r];
+        /* What others leave of the disk changes by itself. A limit that was possible a moment ago,
+         * as the default is, must not be refused for that: what is free is checked elsewhere. */
+        if (r == RESOURCE_DISK && admission->machine.disk_most > has)
+            has = admission->machine.disk_most;
         char asked[AMOUNT_TEXT_SIZE], all[AMOUNT_TEXT_SIZE];
         if (limits->of[r] <= has || (before != NULL && limits->of[r] <= before->of[r]))
             continue;

@@ -77,6 +77,8 @@ void machine_set_disk(struct machine *machine, uint64_t bytes)
 {
     if (machine->source[RESOURCE_DISK] != CAPACITY_CONFIGURED)
         machine->total[RESOURCE_DISK] = bytes;
+    if (machine->disk_most < machine->total[RESOURCE_DISK])
+        machine->disk_most = machine->total[RESOURCE_DISK];
 }
 
 int machine_configure(struct machine *machine, const char *text, struct error *err)

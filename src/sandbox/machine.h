@@ -19,6 +19,7 @@ enum capacity_source { CAPACITY_DETECTED, CAPACITY_ASSUMED, CAPACITY_CONFIGURED 
 struct machine {
     uint64_t total[RESOURCE_COUNT]; /* in the units of struct spec_limits */
     enum capacity_source source[RESOURCE_COUNT];
+    uint64_t disk_most; /* the largest total of the disk since the start: others use it, too */
 };
 
 const char *capacity_source_text(enum capacity_source source); /* "detected", … */

@@ -138,9 +138,11 @@ static int record_wish(struct sandboxes *s, const char *workspace, const char *n
     if (!can_be_asked(sb, wish))
         return error_set(err, wish->refusal, "sandbox \"%s\" is %s: %s", sandbox_path(sb),
                          sandbox_status_text(sb->status), wish->refusal_text);
+    /* Its disk was promised when it was made, and it may have its files there by now. */
+    const struct spec_limits promised = {.of[RESOURCE_DISK] = sb->limits.of[RESOURCE_DISK]};
     if (wish->goal == GOAL_RUNNING &&
         (check_not_over(sb, err) < 0 || check_copy(sb, err) < 0 ||
-         admission_check_single(&s->admission, NULL, &sb->limits, err) < 0 ||
+         admission_check_single(&s->admission, &promised, &sb->limits, err) < 0 ||
          pools_reserve(s, &sb->promise, PROMISE_ALL, &sb->limits, err) < 0))
         return -1;
     set_wish(sb, actor, wish);

@@ -147,7 +147,7 @@ def test_a_sandbox_is_never_promised_more_than_the_machine(server, space):
     """The tests' servers promise a thousand times what there is."""
     total = server.request("GET", "/v0/machine").json()["resources"]
     for member, amount in (("cpu", total["cpu"]["total"] + 1), ("memory", int(total["memory"]["total"]) + MIB),
-                           ("disk", int(total["disk"]["total"]) + MIB)):
+                           ("disk", 4 * int(total["disk"]["total"]))):
         answer = create(space, fresh("big"), resources={**SMALL, member: amount}, enabled=False)
         assert answer.status == 409 and answer.error() == "INSUFFICIENT_RESOURCES", answer
         assert "the machine has" in answer.json()["error"]["message"]

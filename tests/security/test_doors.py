@@ -60,8 +60,6 @@ DOORS = [
     ("quotactl", 179, (-1, 0, 0, 0)),
     ("vhangup", 153, None),
     ("process_madvise", 440, (-1, 0, 0, 0, 0)),
-    ("statmount", 457, (0, 0, 0, -1)),
-    ("listmount", 458, (0, 0, 0, -1)),
     ("open_tree_attr", 467, (-1, 0, 0, 0, 0)),
 ]
 

@@ -212,6 +212,7 @@ class Server:
     """A running `cella server`: .url, .key, .data, .bin, and what to do with it."""
 
     contract = None  # what all answers are held against (api_contract.Contract), where tests set one
+    shares_images = True  # not where sandboxes are folders of an ordinary user
     running = []  # all servers that were started and not closed yet
 
     def __init__(self, *args, env=None, programs=None, prefix=(), data=None):
@@ -222,7 +223,7 @@ class Server:
         self.args = [*args] if "--overcommit" in args else ["--overcommit", "1000", *args]
         self.env = {**os.environ, **(env or {})}
         self.data = pathlib.Path(data or tempfile.mkdtemp(prefix="cella-test-", dir="/tmp"))
-        if data is None:
+        if data is None and self.shares_images:
             IMAGES.give(self.data)
         self.log_path = self.data.with_suffix(".log")
         self.process = None
@@ -440,7 +441,8 @@ class Server:
             subprocess.run(["losetup", "-d", device], check=False, stderr=subprocess.DEVNULL)
         if not any(line.split()[4].startswith(f"{self.data}/") for line in
                    pathlib.Path("/proc/self/mountinfo").read_text().splitlines()):
-            IMAGES.keep(self.data)
+            if self.shares_images:
+                IMAGES.keep(self.data)
             shutil.rmtree(self.data, ignore_errors=True)
         with contextlib.suppress(FileNotFoundError):
             self.log_path.unlink()

@@ -23,6 +23,8 @@ def _error_codes():
 class FakeServer(Server):
     """As Server. Started as root it runs as nobody; started by anybody else, as that one."""
 
+    shares_images = False
+
     def __init__(self, *args, **kwargs):
         self.programs = pathlib.Path(tempfile.mkdtemp(prefix="cella-fake-", dir="/tmp"))
         self.programs.chmod(0o755)
