@@ -32,5 +32,5 @@ void fair_slots_release(struct fair_slots *slots); /* nobody may have or want a 
 int fair_slots_take(struct fair_slots *slots, const char *workspace, int64_t timeout_ms,
                     struct error *err);
 void fair_slots_give(struct fair_slots *slots, const char *workspace);
-/* Takes one that may not be there: for who has waited long enough. */
+/* Takes a slot even if none is free, for work that has waited long enough. */
 void fair_slots_force(struct fair_slots *slots, const char *workspace);

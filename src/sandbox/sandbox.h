@@ -304,9 +304,8 @@ bool sandboxes_is_paused(struct sandboxes *s, const char *workspace, const char 
 int sandboxes_resume(struct sandboxes *s, const char *workspace, const char *name,
                      const char *actor, struct arena *arena, struct sandbox_info *ret_info,
                      struct error *err);
-/* For somebody who comes to work in it: one that is stopped or paused is resumed if its
- * wakeOnConnect or its restart policy allows that, else NOT_RUNNING; any other is told as it is.
- * Returns before it runs. */
+/* Makes a sandbox usable for a visitor: a stopped or paused one is started if its wakeOnConnect or
+ * its restart policy allows that, else NOT_RUNNING. Returns before it runs. */
 int sandboxes_wake(struct sandboxes *s, const char *workspace, const char *name,
                    struct arena *arena, struct sandbox_info *ret_info, struct error *err);
 int sandboxes_stop(struct sandboxes *s, const char *workspace, const char *name, const char *actor,

@@ -526,7 +526,7 @@ void restarts_stop(struct sandboxes *s); /* nothing is started any more */
 /* What somebody needs a sandbox for. */
 enum sandbox_use {
     USE_REQUEST, /* a request of the API, which names it */
-    USE_VISIT,   /* a connection to a port, or somebody who has a token of the sandbox's alone */
+    USE_VISIT,   /* a connection to a port, or a request with a token of the sandbox alone */
 };
 /*
  * Starts or resumes the sandbox, if whoever needs it may have that done, and returns before it

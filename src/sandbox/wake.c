@@ -11,7 +11,7 @@
 #include "base/cleanup.h"
 #include "sandbox/state.h"
 
-/* Whether those who come have it started, or resumed: its owner's choice. */
+/* Whether a connection starts or resumes the sandbox: its owner's choice. */
 static bool wakes_on_connect(const struct sandbox *sb)
 {
     return sb->life.rules.wake && sb->enabled;

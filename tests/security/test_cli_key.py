@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The key in a data folder is sent to the server that runs there, and to nobody who has taken its address."""
+"""The key in a data folder is sent to the server that runs there, never to another program at its address."""
 
 import os
 import pathlib

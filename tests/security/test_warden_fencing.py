@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a client has asked for and the warden has not read yet does not count any more once a later client has taken
-over; and a start that is under way is waited for by everybody who asks for it."""
+"""Requests that the warden has not read yet are dropped once a later client has taken over, and a second START of a
+sandbox joins the one that is under way."""
 
 import contextlib
 import os
@@ -111,7 +111,7 @@ def test_those_of_one_epoch_work_side_by_side(own):
 
 
 def test_what_an_earlier_client_has_begun_goes_on(own):
-    """It may be recorded: whoever comes next decides."""
+    """The sandbox may be recorded: the next client decides what becomes of it."""
     early = client(own, 1)
     early.send("WARDEN_START", id="a", **PLAN)
     wardenlib.wait_until(lambda: "a" in ids(early), "its start")
