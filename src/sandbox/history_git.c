@@ -149,7 +149,7 @@ static void start_child(void *arg)
         return;
     }
     s->rules = rules;
-    pid_t pid = vfork();
+    pid_t pid = vfork(); /* NOLINT(clang-analyzer-security.insecureAPI.vfork): as above */
     if (pid == 0)
         become_git(s);
     if (pid < 0)
