@@ -59,6 +59,8 @@ static int check_shape(struct slice text, size_t *ret_values, struct error *err)
     for (const char *p = text.data; p < end; p++) {
         if (*p == '"') {
             p = string_end(p + 1, end);
+            if (p == end)
+                break; /* a string without an end: the parser says so */
         } else if (*p == '[' || *p == '{') {
             if (++depth > JSON_DEPTH_MAX) {
                 char what[64];

@@ -26,6 +26,7 @@ enum {
     HOLD_MS = 5 * 1000,        /* after a resize that failed */
     QUIET_MS = 60 * 1000,      /* btrfs frees what was removed within half a minute */
     QUIET_LOOK_MS = 10 * 1000, /* between two looks in that time */
+    START_ROOM = 128 << 20,    /* bytes: plenty for the start of a sandbox */
 };
 
 static void file_path(const struct warden *warden, char path[PATH_MAX])
@@ -127,7 +128,7 @@ static void set_next_look(struct warden *warden)
 }
 
 /* What to do now: nothing, change the size, or fill holes that a full disk has left in the file.
- * An idle server takes no more of the disk than it has. */
+ * An idle server takes no more of the disk than it has, but for what the next start needs. */
 static bool is_due(const struct warden *warden)
 {
     const struct volume_keeper *keeper = &warden->volume;
@@ -135,7 +136,8 @@ static bool is_due(const struct warden *warden)
         return false;
     if (keeper->can_allocate)
         return true;
-    if (keeper->wanted > keeper->state.size && !anything_writes(warden))
+    if (keeper->wanted > keeper->state.size && !anything_writes(warden) &&
+        keeper->state.free >= START_ROOM)
         return false;
     return keeper->wanted != keeper->state.size;
 }

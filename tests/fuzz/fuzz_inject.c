@@ -89,8 +89,9 @@ static void try_answer(struct inject_session *session, struct redact *redact, st
  * times as with another secret, and none of them are the secret in any form. */
 static void try_body(struct redact *redact, struct redact *other, const uint8_t *data, size_t size)
 {
-    static const char *const forms[] = {SECRET, "c2stc2VjcmV0LT", "stc2VjcmV0LT", "2VjcmV0LTE",
-                                        "736b2d7365637265742d31"};
+    /* Base64 at each alignment, as far as the secret alone determines it. */
+    static const char *const forms[] = {SECRET, "c2stc2VjcmV0LT", "NrLXNlY3JldC0x",
+                                        "zay1zZWNyZXQtM", "736b2d7365637265742d31"};
     _cleanup_buf_ struct buf out = BUF_INIT(size + 64), out2 = BUF_INIT(size + 64);
     size_t piece = 1 + data[0] % 32;
     for (size_t i = 0; i < size; i += piece) {
